@@ -1,0 +1,143 @@
+// The watcher: a small process beside the server that stops it when nobody needs it any more.
+// Rule: `watch` is sent to a plain `node` as text, so that it runs the same from TypeScript
+// source, from dist and from a bundle. It must use nothing from outside its own body but its
+// parameters and globals.
+import { spawn } from "node:child_process";
+import type { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type pg from "pg";
+import { serverEnvironment } from "./binaries.js";
+import { connectionFile } from "./cluster.js";
+import { holdLock, watcherLock, watcherName } from "./hold.js";
+import type { Home } from "./home.js";
+
+/** What the watcher is told. The password is not: it reads the data folder's connection file. */
+interface WatchSettings {
+  dataDir: string;
+  connectionFile: string;
+  idleStopMs: number;
+  holdLock: string;
+  watcherLock: string;
+  watcherName: string;
+}
+
+/** What the watcher's program imports for `watch`. */
+interface WatchModules {
+  Client: typeof pg.Client;
+  readFileSync: typeof readFileSync;
+  execFileSync: (program: string, values: string[]) => unknown;
+}
+
+/**
+ * Starts a watcher for a running server, as a process of its own. A second watcher of the same
+ * server ends by itself. Without a watcher (it was killed, or `pg` cannot be found on disk) the
+ * server stays up until `stop` or the next joiner, who starts a new one.
+ */
+export function spawnWatcher(home: Home, idleStopMs: number): void {
+  const settings: WatchSettings = {
+    dataDir: home.dataDir,
+    connectionFile,
+    idleStopMs,
+    holdLock,
+    watcherLock,
+    watcherName,
+  };
+  const program = [
+    `import { execFileSync } from "node:child_process";`,
+    `import { readFileSync } from "node:fs";`,
+    `import pg from ${JSON.stringify(pathToFileURL(findPg()).href)};`,
+    // esbuild (tsx, vitest) may wrap inner functions in this to keep their names.
+    `const __name = (value) => value;`,
+    `const modules = { Client: pg.Client, readFileSync, execFileSync };`,
+    `await (${watch})(modules, ${JSON.stringify(settings)});`,
+  ].join("\n");
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: home.folder,
+    detached: true,
+    // Not the caller's environment: it may hold keys, and options that pause or trace node.
+    env: serverEnvironment(),
+    stdio: "ignore",
+    windowsHide: true,
+  });
+  child.on("error", () => undefined);
+  child.unref();
+}
+
+/** Runs until the server is gone. See the rule at the top before changing it. */
+export async function watch(modules: WatchModules, settings: WatchSettings): Promise<void> {
+  const { dataDir, idleStopMs } = settings;
+  process.title = settings.watcherName;
+  const read = (file: string) => {
+    try {
+      return modules.readFileSync(`${dataDir}/${file}`, "utf8");
+    } catch {
+      return "";
+    }
+  };
+  const { port, password } = JSON.parse(read(settings.connectionFile));
+  const client = new modules.Client({
+    host: "127.0.0.1",
+    port,
+    user: "postgres",
+    password,
+    database: "postgres",
+    ssl: false,
+    application_name: settings.watcherName,
+  });
+  let connected = true;
+  client.on("error", () => undefined);
+  client.on("end", () => {
+    connected = false;
+  });
+  const ask = async (columns: string) => (await client.query(`select ${columns}`)).rows[0];
+  await client.connect();
+  // The server reads its own pid file, so this is the process behind this very connection.
+  const { locked, pid, bin } = await ask(
+    `pg_try_advisory_lock(${settings.watcherLock}) as locked,
+      split_part(pg_read_file('postmaster.pid'), E'\\n', 1) as pid,
+      (select setting from pg_config where name = 'BINDIR') as bin`,
+  );
+  let idleSince = performance.now();
+  let visits = "";
+  while (locked && connected) {
+    // A removed or replaced data folder has no use for this server. While the connection is
+    // open the pid cannot have passed to another process.
+    let stop = read("postmaster.pid").split("\n")[0] !== pid;
+    if (!stop) {
+      const now = await ask(
+        `(select count(*)::int from pg_stat_activity where backend_type = 'client backend'
+            and application_name <> '${settings.watcherName}') as clients,
+          (select sum(sessions)::text from pg_stat_database) as visits`,
+      );
+      // `visits` counts sessions since the start: it sees the short ones between two looks.
+      if (now.clients > 0 || now.visits !== visits) {
+        idleSince = performance.now();
+        visits = now.visits;
+      } else if (performance.now() - idleSince >= idleStopMs) {
+        const last = await ask(`pg_try_advisory_lock(${settings.holdLock}) as free`);
+        stop = last.free;
+      }
+    }
+    if (stop && connected) {
+      if (process.platform === "win32") {
+        modules.execFileSync(`${bin}/pg_ctl`, ["kill", "INT", pid]);
+      } else {
+        process.kill(Number(pid), "SIGINT");
+      }
+      break;
+    }
+    await new Promise((wake) => setTimeout(wake, Math.min(1_000, Math.max(20, idleStopMs / 4))));
+  }
+  await client.end();
+}
+
+/** The file of `pg`, seen from here or, when this module is bundled, from the project. */
+function findPg(): string {
+  try {
+    return createRequire(import.meta.url).resolve("pg");
+  } catch {
+    return createRequire(join(process.cwd(), "package.json")).resolve("pg");
+  }
+}

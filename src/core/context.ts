@@ -1,0 +1,117 @@
+// The step that the current code runs in, and the steps that one attempt at a node has opened: ordinals, open names,
+// and the rule that a node returns only when all its steps are settled.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { InputConflictError, NestedStepError, NotInDurableGraphError, StepUsageError } from "./errors.js";
+
+/** What a step's `run` is given, and what `currentStep()` finds. */
+export interface StepContext {
+  /** Hand it to the provider: the same on every attempt at this step. */
+  readonly idempotencyKey: string;
+  /** 1 on the first try. */
+  readonly attempt: number;
+  /** Aborted by cancel, by the step's timeout, and when this run loses its thread. */
+  readonly signal: AbortSignal;
+}
+
+const current = new AsyncLocalStorage<StepContext>();
+
+export function runInStep<T>(context: StepContext, fn: () => T): T {
+  return current.run(context, fn);
+}
+
+/**
+ * The step that this code runs in: its idempotency key, attempt and signal. For use inside an existing tool or HTTP
+ * client, however deep.
+ *
+ * @throws NotInDurableGraphError outside a step.
+ */
+export function currentStep(): StepContext {
+  const step = current.getStore();
+  if (step !== undefined) return step;
+  throw new NotInDurableGraphError(
+    "currentStep() was called outside a step. Call it inside the function of a durableTool, an operation, step.read or step.write.",
+  );
+}
+
+/** The steps of one attempt at one node. A retry of the node gets a new one, so ordinals start again (G26). */
+export class StepScope {
+  readonly #ordinals = new Map<string, number>();
+  readonly #openNames = new Set<string>();
+  readonly #inputs = new Map<string, string>();
+  readonly #open = new Map<Promise<unknown>, string>();
+  #closed = false;
+
+  constructor(readonly node: string) {}
+
+  /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */
+  callSite(name: string, key: string | undefined): string {
+    this.#assertMayOpen(name);
+    if (key !== undefined) return `key:${key}`;
+    if (this.#openNames.has(name)) {
+      throw new StepUsageError(
+        `Two calls of the step "${name}" are open at once in node "${this.node}", and after a crash they could change places. ` +
+          "Give each its own `key`, or await the first.",
+        { step: `${this.node}/${name}` },
+      );
+    }
+    const ordinal = this.#ordinals.get(name) ?? 0;
+    this.#ordinals.set(name, ordinal + 1);
+    return String(ordinal);
+  }
+
+  /** The ordinal among equal calls: equal requests may change places. */
+  ordinal(of: string): string {
+    const ordinal = this.#ordinals.get(of) ?? 0;
+    this.#ordinals.set(of, ordinal + 1);
+    return String(ordinal);
+  }
+
+  #assertMayOpen(name: string): void {
+    const step = `${this.node}/${name}`;
+    if (this.#closed) {
+      throw new StepUsageError(`The step "${name}" was opened after its node "${this.node}" had returned. Await every step.`, { step });
+    }
+    if (current.getStore() !== undefined) {
+      throw new NestedStepError(
+        `The step "${name}" was opened inside another step's run. Open it before or after; a crash in it would leave the outer one in doubt.`,
+        { step },
+      );
+    }
+  }
+
+  /** One key, one input: the same key with another input is a mistake on the first run already. */
+  async track<T>(name: string, key: string, inputHash: string, keyed: boolean, run: () => Promise<T>): Promise<T> {
+    const known = this.#inputs.get(key);
+    if (known !== undefined && known !== inputHash) {
+      throw new InputConflictError(
+        `The step "${name}" in node "${this.node}" came twice under one key with different inputs (${known.slice(0, 12)}… and ${inputHash.slice(0, 12)}…). Give each input its own key.`,
+        { step: `${this.node}/${name}` },
+      );
+    }
+    this.#inputs.set(key, inputHash);
+    if (!keyed) this.#openNames.add(name);
+    const promise = run();
+    this.#open.set(promise, name);
+    try {
+      return await promise;
+    } finally {
+      this.#open.delete(promise);
+      if (!keyed) this.#openNames.delete(name);
+    }
+  }
+
+  /**
+   * Closes the scope when its node is done. Waits for steps that were left open, and says so: an effect whose node
+   * has returned would be met by no later run.
+   */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const left = [...this.#open];
+    if (left.length === 0) return;
+    await Promise.allSettled(left.map(([promise]) => promise));
+    throw new StepUsageError(
+      `Node "${this.node}" returned while its steps ${left.map(([, name]) => `"${name}"`).join(", ")} were still open. Await every step.`,
+      { step: this.node },
+    );
+  }
+}

@@ -1,0 +1,166 @@
+// Every error the pack throws, as one closed tree. A message says what happened, to which step, and what to do.
+// Errors that are final carry `status` (402 money, 403 approval, 409 the rest): LangGraph's default `retryOn` and
+// HTTP layers honour it. Errors from the user's own functions are never wrapped here; they pass through untouched.
+
+const MARK = Symbol.for("langgraph-longhaul.error");
+
+export interface ErrorDetails {
+  readonly threadId?: string | undefined;
+  /** `node/name` of the step that the error is about. */
+  readonly step?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** What every error of the pack has in common. Tell one by `code`, or by `isLonghaulError`. */
+export abstract class LonghaulError extends Error {
+  abstract readonly code: string;
+  readonly status: number | undefined = undefined;
+  readonly threadId: string | undefined;
+  readonly step: string | undefined;
+  readonly [MARK] = true;
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = new.target.name;
+    this.threadId = details.threadId;
+    this.step = details.step;
+  }
+}
+
+/** True for errors of this package, also those of a second copy of it in the same process. */
+export function isLonghaulError(error: unknown): error is LonghaulError {
+  return typeof error === "object" && error !== null && MARK in error;
+}
+
+/** An option is not what it must be. Thrown at construction, before anything happens. */
+export class InvalidOptionError extends LonghaulError {
+  readonly code = "INVALID_OPTION";
+  override readonly status = 400;
+}
+
+/** A durable node, tool or `durable()` runs where no durable graph is around it. */
+export class NotInDurableGraphError extends LonghaulError {
+  readonly code = "NOT_IN_DURABLE_GRAPH";
+  override readonly status = 400;
+}
+
+/** A step was opened inside the `run` of another step. */
+export class NestedStepError extends LonghaulError {
+  readonly code = "NESTED_STEP";
+  override readonly status = 400;
+}
+
+/** Two calls of one name are open at once without a `key`, or a step outlived its node. */
+export class StepUsageError extends LonghaulError {
+  readonly code = "STEP_USAGE";
+  override readonly status = 400;
+}
+
+/** A value cannot be stored without changing it. `path` says which. */
+export class UnserializableError extends LonghaulError {
+  readonly code = "UNSERIALIZABLE";
+  override readonly status = 400;
+  constructor(
+    readonly path: string,
+    readonly problem: string,
+    details: ErrorDetails = {},
+  ) {
+    super(`Cannot store ${path}: ${problem}.`, details);
+  }
+}
+
+/** The same key came with another input. Nothing was sent, and the stored result was not returned. */
+export class InputConflictError extends LonghaulError {
+  readonly code = "INPUT_CONFLICT";
+  override readonly status = 409;
+}
+
+/** A write's outcome is not known, and the step asked to be told by an error (`onUnknown: "throw"`). */
+export class OutcomeUnknownError extends LonghaulError {
+  readonly code = "OUTCOME_UNKNOWN";
+  override readonly status = 409;
+  constructor(
+    message: string,
+    readonly idempotencyKey: string,
+    readonly attempt: number,
+    details: ErrorDetails = {},
+  ) {
+    super(message, details);
+  }
+}
+
+/** What a step's `run` threw, as it is recorded. */
+export interface RecordedFailure {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string | undefined;
+  readonly status?: number | undefined;
+}
+
+/**
+ * A step failed for good. `name`, `message`, `errorCode` and `status` are those of the error that `run` threw, on a
+ * replay as on the first run; on the first run `cause` is that error itself.
+ */
+export class StepFailedError extends LonghaulError {
+  readonly code = "STEP_FAILED";
+  override readonly status: number;
+  readonly errorCode: string | undefined;
+  constructor(failure: RecordedFailure, details: ErrorDetails = {}) {
+    super(failure.message, details);
+    this.name = failure.name;
+    this.errorCode = failure.code;
+    this.status = failure.status ?? 409;
+  }
+}
+
+/** The step was cancelled; nothing of it will run. */
+export class CancelledError extends LonghaulError {
+  readonly code = "CANCELLED";
+  override readonly status = 409;
+}
+
+/** The step's effect is being undone or was undone, so its result no longer stands. */
+export class CompensatedError extends LonghaulError {
+  readonly code = "COMPENSATED";
+  override readonly status = 409;
+}
+
+/** Another run holds the thread. */
+export class ThreadBusyError extends LonghaulError {
+  readonly code = "THREAD_BUSY";
+  override readonly status = 409;
+}
+
+/** This run lost its thread to another; it performs nothing more. */
+export class LeaseLostError extends LonghaulError {
+  readonly code = "LEASE_LOST";
+  override readonly status = 409;
+}
+
+/** A checkpoint was refused because the thread has moved on without this writer. */
+export class StaleWriterError extends LonghaulError {
+  readonly code = "STALE_WRITER";
+  override readonly status = 409;
+}
+
+/** A step may not start because the checkpoint it stands on is not stored. */
+export class DurabilityBarrierError extends LonghaulError {
+  readonly code = "DURABILITY_BARRIER";
+  override readonly status = 409;
+}
+
+/** The database schema does not fit this version of the library. */
+export class SchemaVersionError extends LonghaulError {
+  readonly code = "SCHEMA_VERSION";
+}
+
+/** No database is configured or reachable. */
+export class DatabaseError extends LonghaulError {
+  readonly code = "DATABASE";
+}
+
+/** A thread, step or checkpoint that was named does not exist. */
+export class NotFoundError extends LonghaulError {
+  readonly code = "NOT_FOUND";
+  override readonly status = 404;
+}

@@ -1,0 +1,112 @@
+// What an error means: may the step be tried again, and can its request have reached the world? "Failed" is three
+// different things, and a throw is never by itself a "no". Unrecognised errors of a write are "unknown, sent".
+import { type RecordedFailure, UnserializableError } from "./errors.js";
+
+export type FailureClass =
+  /** The request never left: try again, whatever the effect. */
+  | "transient-not-sent"
+  /** The request may have arrived: a read is tried again, a write is looked up first. */
+  | "unknown-sent"
+  /** The world said no, or we did before sending: trying again brings the same answer. */
+  | "permanent";
+
+/** Node's codes for "no connection was made". */
+const NOT_SENT_CODES = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+/** Answers that say "you, your request": RFC 9110 15.5; 408, 425 and 429 say something else. */
+const PERMANENT_STATUS = new Set([400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 422]);
+
+/** Classifies what a step's `run` threw; looks through `cause` and AggregateError. */
+export function classify(error: unknown): FailureClass {
+  let found: FailureClass | undefined;
+  for (const inner of chain(error)) {
+    const verdict = classifyOne(inner);
+    if (verdict === "unknown-sent") return verdict;
+    found ??= verdict;
+  }
+  return found ?? "unknown-sent";
+}
+
+function classifyOne(error: object): FailureClass | undefined {
+  if (error instanceof UnserializableError) return "permanent";
+  const code = stringOf(error, "code");
+  if (code !== undefined && NOT_SENT_CODES.has(code)) return "transient-not-sent";
+  const status = statusOf(error);
+  if (status === undefined) return undefined;
+  // RFC 6585: 429 is answered before the request is worked on. 503 says so only when it names a time to come back.
+  if (status === 429 || (status === 503 && retryAfterMs(error) !== undefined)) return "transient-not-sent";
+  if (PERMANENT_STATUS.has(status)) return "permanent";
+  return "unknown-sent";
+}
+
+/** The error and what is nested in it, outermost first, each once. */
+function* chain(error: unknown, seen = new Set<unknown>()): Generator<object> {
+  if (typeof error !== "object" || error === null || seen.has(error) || seen.size > 20) return;
+  seen.add(error);
+  yield error;
+  if ("cause" in error) yield* chain(error.cause, seen);
+  if ("errors" in error && Array.isArray(error.errors)) for (const inner of error.errors) yield* chain(inner, seen);
+}
+
+/** The HTTP status that an error carries as `status`, `statusCode` or `response.status`. */
+export function statusOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const response = "response" in error ? error.response : undefined;
+  for (const holder of [error, response]) {
+    if (typeof holder !== "object" || holder === null) continue;
+    for (const name of ["status", "statusCode"] as const) {
+      const value = (holder as Record<string, unknown>)[name];
+      if (typeof value === "number" && value >= 100 && value <= 599) return value;
+    }
+  }
+  return undefined;
+}
+
+/** How long the answer asked us to wait, from a well-formed `Retry-After`; undefined otherwise. */
+export function retryAfterMs(error: unknown, nowMs = Date.now()): number | undefined {
+  for (const inner of chain(error)) {
+    const text = headerOf(inner, "retry-after");
+    if (text === undefined) continue;
+    if (/^\d{1,6}$/.test(text)) return Number(text) * 1000;
+    const at = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : Number.NaN;
+    if (Number.isFinite(at) && at > nowMs) return at - nowMs;
+  }
+  return undefined;
+}
+
+function headerOf(error: object, name: string): string | undefined {
+  const record = error as Record<string, unknown>;
+  const response = record["response"] as Record<string, unknown> | undefined;
+  const headers: unknown = record["headers"] ?? response?.["headers"];
+  if (typeof headers !== "object" || headers === null) return undefined;
+  const value: unknown = "get" in headers && typeof headers.get === "function" ? headers.get(name) : (headers as Record<string, unknown>)[name];
+  return typeof value === "string" ? value.trim() : undefined;
+}
+
+function stringOf(error: object, name: string): string | undefined {
+  const value = (error as Record<string, unknown>)[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** What is recorded of an error: enough to tell it apart and to throw it again, without its stack and payloads. */
+export function recordFailure(error: unknown): RecordedFailure {
+  if (typeof error !== "object" || error === null) return { name: "Error", message: String(error).slice(0, MESSAGE_MAX) };
+  const name = stringOf(error, "name") ?? "Error";
+  const message = redact(stringOf(error, "message") ?? "").slice(0, MESSAGE_MAX);
+  return { name, message, code: stringOf(error, "code"), status: statusOf(error) };
+}
+
+/** Long messages carry whole responses: the history is no place for them. */
+const MESSAGE_MAX = 2000;
+const SECRETS = [
+  /\b(sk|pk|rk|xox[abp]|ghp|gho|ghs)[-_][A-Za-z0-9_-]{8,}/g,
+  /\bBearer\s+[A-Za-z0-9._~+/=-]{8,}/gi,
+  /\b(AKIA|ASIA)[A-Z0-9]{12,}/g,
+  /\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*/g,
+  /(?<=:\/\/[^\s:/@]*:)[^\s@/]+(?=@)/g,
+];
+
+/** Takes API keys, bearer tokens and passwords in addresses out of a text that people will read. */
+export function redact(text: string): string {
+  return SECRETS.reduce((redacted, pattern) => redacted.replace(pattern, "[redacted]"), text);
+}
+

@@ -1,0 +1,78 @@
+// Holding a lease: renew it at a third of its time, and know without asking when it is over. The holder counts from
+// before the granting statement was sent, on the smaller of wall and monotonic time left (G29): a monotonic clock
+// stops while a machine is suspended, and a wall clock can be set back.
+import { InvalidOptionError, LeaseLostError } from "./errors.js";
+
+export interface LeaseOptions {
+  readonly leaseMs: number;
+  /** Taken before the granting statement was sent. */
+  readonly grantedAt: Moment;
+  /** Renews in the ledger. False: it is no longer ours. */
+  readonly renew: () => Promise<boolean>;
+  readonly onLost: (error: LeaseLostError) => void;
+  /** For messages: `the run of thread t1`. */
+  readonly what: string;
+}
+
+export interface Moment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+export function moment(): Moment {
+  return { wallMs: Date.now(), monotonicMs: performance.now() };
+}
+
+/** How long the longer of the two clocks says it has been. */
+function elapsedMs(since: Moment): number {
+  return Math.max(Date.now() - since.wallMs, performance.now() - since.monotonicMs);
+}
+
+/** Keeps a lease alive until `stop` is called, and calls `onLost` once when it is or may be over. */
+export function holdLease(options: LeaseOptions): { stop: () => void } {
+  let granted = options.grantedAt;
+  let over = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const lose = (why: string) => {
+    if (over) return;
+    over = true;
+    clearTimeout(timer);
+    options.onLost(new LeaseLostError(`Lost ${options.what}: ${why}. Nothing more is done by this holder.`));
+  };
+  const renew = async () => {
+    const asked = moment();
+    try {
+      if (await options.renew()) granted = asked;
+      else return lose("another holder has it");
+    } catch {
+      // The ledger cannot be reached: the lease may still be ours, and time decides below.
+    }
+    schedule();
+  };
+  const schedule = () => {
+    if (over) return;
+    const leftMs = options.leaseMs - elapsedMs(granted);
+    if (leftMs <= 0) return lose("it could not be renewed in time");
+    timer = setTimeout(() => (elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew()), Math.min(leftMs, options.leaseMs / 3));
+    timer.unref();
+  };
+  schedule();
+  return {
+    stop: () => {
+      over = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A positive whole number of milliseconds that timers can carry, or an error that names the option. */
+export function positiveMs(name: string, value: unknown): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value <= 0 || value > MAX_MS) {
+    throw new InvalidOptionError(`Expected \`${name}\` to be a positive integer of milliseconds, got ${String(value)}.`);
+  }
+  return value;
+}
+
+/** A hundred years: beyond it a time is a mistake, and PostgreSQL's intervals stay exact. */
+const MAX_MS = 100 * 365 * 24 * 3_600_000;

@@ -1,0 +1,139 @@
+// The port through which the core reaches a ledger, and the laws that every ledger must obey:
+//
+//   1. A call returns only after its change is durable, or throws and may have changed nothing or everything (then
+//      the caller asks again with the same claim id, and the answer is the same).
+//   2. Every change of a step is a compare-and-set on its state and attempt, within the transition table of step.ts,
+//      and appends to the step's history in the same transaction.
+//   3. A claim checks in its own transaction that the caller still holds the thread's lease (G2).
+//   4. Time is the ledger's own: leases, due times and settle times never depend on a worker's clock.
+//   5. While a step is in doubt it can be neither READY, nor FAILED_PERMANENT, nor CANCELLED (G9).
+//   6. What needs a wake writes the wake in the same transaction (G15).
+import type { RecordedFailure } from "./errors.js";
+import type { Effect, StepKind, StepPosition, StepState, Usage } from "./step.js";
+
+/** The thread's lease as a claim presents it. */
+export interface RunTicket {
+  readonly threadId: string;
+  readonly generation: number;
+  readonly epoch: bigint;
+}
+
+/** A step that is about to be claimed or recorded. */
+export interface StepIntent {
+  readonly key: string;
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  readonly name: string;
+  readonly version: string | undefined;
+  readonly callSite: string;
+  readonly position: StepPosition;
+  readonly inputHash: string;
+  /** Canonical JSON; undefined for model calls, whose messages are in the checkpoint already. */
+  readonly input: string | undefined;
+  readonly timeoutMs: number;
+  readonly settleMs: number;
+  readonly keyLifetimeMs: number | undefined;
+  readonly leaseMs: number;
+}
+
+/** Proof that an attempt is ours. */
+export interface Claim {
+  readonly key: string;
+  readonly attempt: number;
+  readonly claimId: string;
+}
+
+export interface StepRecord {
+  readonly key: string;
+  readonly state: StepState;
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  readonly name: string;
+  readonly version: string | undefined;
+  readonly position: StepPosition;
+  readonly attempt: number;
+  readonly claimId: string | undefined;
+  readonly failures: number;
+  readonly lookups: number;
+  readonly inputHash: string;
+  readonly input: string | undefined;
+  readonly output: string | undefined;
+  readonly failure: RecordedFailure | undefined;
+  readonly usage: Usage | undefined;
+  /** Since when an attempt may have had an effect that nobody knows of. */
+  readonly doubtSince: Date | undefined;
+  /** The first send that no evidence has settled yet: the age of the provider's key counts from here (G10). */
+  readonly firstUnresolvedSendAt: Date | undefined;
+  /** From when on "it did not happen" can be believed (G1). */
+  readonly settledFrom: Date | undefined;
+  /** The write succeeded, but its output could not be stored. */
+  readonly effectKnown: boolean;
+  readonly leaseLive: boolean;
+  readonly leaseUntil: Date | undefined;
+  readonly dueAt: Date | undefined;
+  /** An input that came to this key and is not the recorded one, and what a person said about it. */
+  readonly drift: { readonly inputHash: string; readonly decision: "keep" | "fail" | undefined } | undefined;
+  /** The ledger's clock when this was read. */
+  readonly readAt: Date;
+}
+
+/** What came of an attempt. */
+export type Outcome =
+  | { readonly to: "SUCCEEDED"; readonly output: string; readonly usage: Usage | undefined }
+  | { readonly to: "READY"; readonly reason: string; readonly failure?: RecordedFailure }
+  | { readonly to: "RETRY_SCHEDULED"; readonly dueInMs: number; readonly failure: RecordedFailure }
+  | { readonly to: "NEEDS_RECONCILIATION"; readonly failure: RecordedFailure; readonly effectKnown?: boolean }
+  | { readonly to: "FAILED_PERMANENT"; readonly failure: RecordedFailure };
+
+/** A change that evidence or a person makes to a step that nobody is running. */
+export interface Settlement {
+  readonly to: StepState;
+  readonly actor: string;
+  readonly reason: string;
+  readonly output?: string;
+  readonly failure?: RecordedFailure;
+  /** The state stays; ask the world again then. */
+  readonly dueInMs?: number;
+  readonly countLookup?: boolean;
+  /** The thread should run again because of this. */
+  readonly wake?: boolean;
+}
+
+export type BeginAnswer =
+  | { readonly claim: Claim }
+  | { readonly existing: StepRecord }
+  | { readonly lost: "lease" };
+
+export interface StepLedger {
+  readonly namespace: string;
+  now(): Promise<Date>;
+  find(key: string): Promise<StepRecord | undefined>;
+  /** Writes the intent of a step that is not recorded yet, as its first attempt; else tells what is recorded. */
+  begin(ticket: RunTicket, intent: StepIntent, claimId: string): Promise<BeginAnswer>;
+  /** Claims a recorded step again. The intent's input replaces the recorded one (only ever before any send). */
+  claimAgain(ticket: RunTicket, seen: StepRecord, intent: StepIntent, claimId: string, reason: string): Promise<BeginAnswer>;
+  /** Ends our attempt. "fenced": the attempt is no longer ours. */
+  record(claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced">;
+  /** Stores a read and its result at once; answers with what is stored, which an earlier record wins. */
+  recordRead(ticket: RunTicket, intent: StepIntent, output: string): Promise<{ output: string } | { lost: "lease" }>;
+  /** A success that came after its attempt was fenced or given up: a fact, accepted unless the step is final (G21). */
+  recordLateSuccess(claim: Claim, output: string): Promise<"accepted" | "kept as evidence">;
+  /** Compare-and-set by something that holds no claim. False when the step has moved on. */
+  settle(seen: StepRecord, settlement: Settlement): Promise<boolean>;
+  /** Notes an input that is not the recorded one, and that a person is asked about it. */
+  noteDrift(seen: StepRecord, inputHash: string): Promise<void>;
+  renew(claim: Claim, leaseMs: number): Promise<boolean>;
+}
+
+/** What a listener is told after a step's commit. */
+export interface StepEvent {
+  readonly type: "recorded" | "replayed";
+  readonly threadId: string;
+  readonly key: string;
+  readonly node: string;
+  readonly name: string;
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  readonly inputHash: string;
+  readonly usage: Usage | undefined;
+}

@@ -17,7 +17,7 @@ import { type Codec, createCodec } from "./codec.js";
 import { runInStep, type StepContext } from "./context.js";
 import { CancelledError, CompensatedError, StepFailedError, UnserializableError } from "./errors.js";
 import { classify, recordFailure } from "./failure.js";
-import { holdLease, moment } from "./lease.js";
+import { holdLease, type Moment, moment } from "./lease.js";
 import type { Claim, Outcome, RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
 import { type Lookup, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, MAX_FAILURES } from "./retry.js";
@@ -99,18 +99,21 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
 /** A write or a model call: intent, call, receipt. */
 async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const { ledger, ticket } = host;
+  // A lease counts from before the statement that grants it was sent (G29).
+  let asked = moment();
   let answer = await ledger.begin(ticket, call.intent, randomUUID());
   for (;;) {
     host.assertLive();
     if ("lost" in answer) host.lost();
     if ("claim" in answer) {
-      const done = await attempt(call, host, answer.claim);
+      const done = await attempt(call, host, answer.claim, asked);
       if (done !== AGAIN) return done.value;
       answer = await reread(call, host);
       continue;
     }
     const met = await meet(call, host, answer.existing);
     if (met.next === "replay") return replay(call, host, met.record);
+    asked = moment();
     answer =
       met.next === "claim"
         ? await ledger.claimAgain(ticket, met.record, call.intent, randomUUID(), met.reason)
@@ -185,12 +188,12 @@ async function meetRunning<O>(call: StepCall<O>, host: StepHost, record: StepRec
 const AGAIN = Symbol("again");
 
 /** One attempt, claimed: run it under its lease and record what came of it. */
-async function attempt<O>(call: StepCall<O>, host: StepHost, claim: Claim): Promise<{ value: O } | typeof AGAIN> {
+async function attempt<O>(call: StepCall<O>, host: StepHost, claim: Claim, grantedAt: Moment): Promise<{ value: O } | typeof AGAIN> {
   const { intent } = call;
   const controller = new AbortController();
   const lease = holdLease({
     leaseMs: intent.leaseMs,
-    grantedAt: moment(),
+    grantedAt,
     renew: () => host.ledger.renew(claim, intent.leaseMs),
     onLost: (error) => controller.abort(error),
     what: `attempt ${claim.attempt} of step "${intent.name}"`,
@@ -232,7 +235,7 @@ async function recordThrow<O>(
   error: unknown,
   started: Promise<O>,
 ): Promise<typeof AGAIN> {
-  const outcome = await outcomeOf(call, host, claim, error);
+  const outcome = await outcomeOf(call, host, error);
   await host.ledger.record(claim, outcome);
   if (outcome.to === "NEEDS_RECONCILIATION") keepLateSuccess(call, host, claim, started);
   if (outcome.to === "FAILED_PERMANENT") throw new StepFailedError(outcome.failure, { ...where(call), cause: error });
@@ -241,7 +244,7 @@ async function recordThrow<O>(
 }
 
 /** Which state a thrown error leads to. A write in doubt never fails: no error is a "no" while it may have happened. */
-async function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: unknown): Promise<Outcome> {
+async function outcomeOf<O>(call: StepCall<O>, host: StepHost, error: unknown): Promise<Outcome> {
   const { intent } = call;
   const failure = recordFailure(error);
   if (intent.effect === "read") return { to: "READY", reason: host.isControlFlow(error) ? "control flow" : "failed", failure };
@@ -256,7 +259,6 @@ async function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, err
   if (verdict === "unknown-sent") return { to: "NEEDS_RECONCILIATION", failure };
   const failures = (seen?.failures ?? 0) + 1;
   if (failures >= MAX_FAILURES) return { to: "FAILED_PERMANENT", failure };
-  void claim;
   return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
 }
 

@@ -33,7 +33,8 @@ export const STATES = [
 export type StepState = (typeof STATES)[number];
 
 const TRANSITIONS: Readonly<Record<StepState, readonly StepState[]>> = {
-  READY: ["RUNNING", "CANCELLED"],
+  // READY and RETRY_SCHEDULED -> SUCCEEDED is a receipt that came late: a fact, whatever the step waits for (G21).
+  READY: ["RUNNING", "SUCCEEDED", "CANCELLED"],
   // RUNNING -> RUNNING is a takeover: a model call, or a young idempotent write sent again with the same key.
   RUNNING: [
     "RUNNING",
@@ -45,10 +46,11 @@ const TRANSITIONS: Readonly<Record<StepState, readonly StepState[]>> = {
     "FAILED_PERMANENT",
     "CANCELLED",
   ],
-  RETRY_SCHEDULED: ["RUNNING", "CANCELLED"],
+  RETRY_SCHEDULED: ["RUNNING", "SUCCEEDED", "CANCELLED"],
   WAITING_HUMAN: ["SUCCEEDED", "READY", "FAILED_PERMANENT", "CANCELLED"],
   // NEEDS_RECONCILIATION -> RUNNING is the resend of a young idempotent write.
-  NEEDS_RECONCILIATION: ["SUCCEEDED", "READY", "RUNNING", "WAITING_HUMAN", "FAILED_PERMANENT"],
+  // NEEDS_RECONCILIATION -> itself is an answer of "not yet".
+  NEEDS_RECONCILIATION: ["SUCCEEDED", "READY", "RUNNING", "NEEDS_RECONCILIATION", "WAITING_HUMAN", "FAILED_PERMANENT"],
   SUCCEEDED: ["COMPENSATING"],
   COMPENSATING: ["COMPENSATED"],
   COMPENSATED: [],

@@ -1,0 +1,23 @@
+// The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
+// beside their tables.
+import type { StepLedger } from "../core/ledger.js";
+import type { Database } from "./pool.js";
+import { ledgerNow } from "./runs.js";
+import { findStep } from "./stepRows.js";
+import { beginStep, claimStepAgain, endAttempt, noteDrift, recordLateSuccess, recordRead, renewStep, settleStep } from "./steps.js";
+
+export function createStepLedger(database: Database, namespace: string): StepLedger {
+  return {
+    namespace,
+    now: () => ledgerNow(database),
+    find: (key) => findStep(database, key),
+    begin: (ticket, intent, claimId) => beginStep(database, ticket, intent, claimId),
+    claimAgain: (ticket, seen, intent, claimId, reason) => claimStepAgain(database, ticket, seen, intent, claimId, reason),
+    record: (claim, outcome) => endAttempt(database, claim, outcome),
+    recordRead: (ticket, intent, output) => recordRead(database, ticket, intent, output),
+    recordLateSuccess: (claim, output) => recordLateSuccess(database, claim, output),
+    settle: (seen, settlement) => settleStep(database, seen, settlement),
+    noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
+    renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
+  };
+}

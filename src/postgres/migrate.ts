@@ -1,0 +1,109 @@
+// Brings the schema to this version of the library: numbered files, forward only, one transaction and one advisory
+// lock for each, so that any number of processes may do it at once and a kill in the middle leaves nothing half done.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import type pg from "pg";
+import { SchemaVersionError } from "../core/errors.js";
+import type { PooledDatabase } from "./pool.js";
+
+interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly checksum: string;
+  readonly sql: string;
+}
+
+const FOLDER = new URL("./sql/", import.meta.url);
+
+function readMigrations(): Migration[] {
+  const names = readdirSync(FOLDER).filter((name) => /^\d{4}_\w+\.sql$/.test(name));
+  return names.sort().map((name) => {
+    const sql = readFileSync(new URL(name, FOLDER), "utf8");
+    return { version: Number(name.slice(0, 4)), name, checksum: createHash("sha256").update(sql).digest("hex"), sql };
+  });
+}
+
+/** The newest schema version that this library knows. */
+export function latestVersion(): number {
+  return readMigrations().at(-1)?.version ?? 0;
+}
+
+export interface MigrationReport {
+  readonly schema: string;
+  readonly version: number;
+  readonly applied: readonly string[];
+}
+
+/**
+ * Applies what is missing. Safe with any number of processes at once, on a role that may not create schemas when the
+ * schema exists, and after a kill at any moment.
+ *
+ * @throws SchemaVersionError when the schema is newer than this library, or a migration was changed after it ran.
+ */
+export async function migrate(database: PooledDatabase): Promise<MigrationReport> {
+  const migrations = readMigrations();
+  const applied: string[] = [];
+  const known = await readVersions(database);
+  assertKnown(database, migrations, known);
+  for (const migration of migrations) {
+    if (known.has(migration.version)) continue;
+    if (await applyOne(database, migration)) applied.push(migration.name);
+  }
+  return { schema: database.schema, version: latestVersion(), applied };
+}
+
+/** What is applied, by version; empty for a schema that is not there yet. */
+export async function readVersions(database: PooledDatabase): Promise<ReadonlyMap<number, string>> {
+  const { rows: found } = await database.pool.query({
+    text: "select to_regclass($1) is not null as here",
+    values: [`${database.schema}.migrations`],
+  });
+  if (found[0]?.here !== true) return new Map();
+  const { rows } = await database.pool.query(`select version, checksum from ${database.schema}.migrations`);
+  return new Map(rows.map((row) => [row.version as number, row.checksum as string]));
+}
+
+function assertKnown(database: PooledDatabase, migrations: readonly Migration[], known: ReadonlyMap<number, string>): void {
+  for (const [version, checksum] of known) {
+    const ours = migrations.find((migration) => migration.version === version);
+    if (ours === undefined) {
+      throw new SchemaVersionError(
+        `The schema ${database.schema} is at version ${Math.max(...known.keys())}, and this langgraph-longhaul knows versions up to ` +
+          `${latestVersion()}. Update the package; nothing was changed.`,
+      );
+    }
+    if (ours.checksum !== checksum) {
+      throw new SchemaVersionError(`Migration ${ours.name} was changed after it was applied to ${database.schema}; nothing was changed.`);
+    }
+  }
+}
+
+async function applyOne(database: PooledDatabase, migration: Migration): Promise<boolean> {
+  return withMigrationLock(database, async (client) => {
+    await createSchema(client, database.schema);
+    await client.query(
+      `create table if not exists ${database.schema}.migrations (version integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`,
+    );
+    const { rowCount } = await client.query({
+      text: `insert into ${database.schema}.migrations (version, name, checksum) values ($1, $2, $3) on conflict do nothing`,
+      values: [migration.version, migration.name, migration.checksum],
+    });
+    if (rowCount === 0) return false;
+    await client.query(migration.sql.replaceAll("{schema}", database.schema));
+    return true;
+  });
+}
+
+/** `create schema if not exists` needs the right to create one even when it exists; a pre-made schema must do. */
+async function createSchema(client: pg.ClientBase, schema: string): Promise<void> {
+  const { rows } = await client.query("select to_regnamespace($1) is not null as here", [schema]);
+  if (rows[0]?.here !== true) await client.query(`create schema if not exists ${schema}`);
+}
+
+/** Runs `work` in one transaction that excludes every other migration of this schema. */
+export async function withMigrationLock<T>(database: PooledDatabase, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+  return database.transaction(async (client) => {
+    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 4711))", [`langgraph-longhaul:${database.schema}`]);
+    return work(client);
+  });
+}

@@ -1,0 +1,159 @@
+// The lease of a thread: one run at a time. The epoch fences: every claim, put and putWrites of a run checks it in
+// its own transaction, so a run that lost its thread can change nothing, however late it wakes up.
+import type { RecordedFailure } from "../core/errors.js";
+import type { RunTicket } from "../core/ledger.js";
+import { describeHolder, type Holder, isProvenDead } from "./holder.js";
+import type { Database } from "./pool.js";
+
+export type RunState = "running" | "waiting" | "due" | "done" | "failed" | "cancelled";
+
+export interface AcquiredRun {
+  readonly ticket: RunTicket;
+  /** The process that held the thread before is proven dead, so its steps were released at once. */
+  readonly tookOver: boolean;
+}
+
+export interface BusyThread {
+  readonly busy: { readonly leaseUntil: Date; readonly host: string; readonly pid: number; readonly leftMs: number };
+}
+
+const ACQUIRE = `
+with at as materialized (select {schema}.ledger_now() as now),
+taken as (
+  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, created_at, updated_at)
+  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, 'running', now, now from at
+  on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
+    holder = excluded.holder, state = 'running', error = null, updated_at = excluded.updated_at
+  where t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId'
+  returning t.epoch, t.generation
+),
+released as (
+  update {schema}.steps s set lease_until = at.now from taken, at
+  where s.thread_id = $1 and s.state = 'RUNNING' and s.epoch = $4::bigint and s.lease_until > at.now
+),
+woken as (delete from {schema}.wakes w using taken where w.thread_id = $1)
+select epoch, generation from taken`;
+
+const WHO_HOLDS = `
+select t.epoch, t.holder, t.lease_until, greatest(0, extract(epoch from t.lease_until - {schema}.ledger_now()) * 1000)::float8 as left_ms
+from {schema}.threads t where t.thread_id = $1`;
+
+/** Takes the thread's lease, or tells who has it. A holder that is proven dead loses it at once. */
+export async function acquireRun(database: Database, threadId: string, runId: string, leaseMs: number): Promise<AcquiredRun | BusyThread> {
+  const holder = JSON.stringify(describeHolder(runId));
+  for (let deadEpoch: string | null = null; ; ) {
+    const [taken] = await database.query<{ epoch: string; generation: number }>("acquire", ACQUIRE, [threadId, leaseMs, holder, deadEpoch]);
+    if (taken !== undefined) {
+      return { ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) }, tookOver: deadEpoch !== null };
+    }
+    const [held] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
+    if (held === undefined || held.left_ms === 0) continue;
+    if (held.epoch !== deadEpoch && isProvenDead(held.holder ?? undefined)) {
+      deadEpoch = held.epoch;
+      continue;
+    }
+    const { host = "?", pid = 0 } = held.holder ?? {};
+    return { busy: { leaseUntil: held.lease_until, leftMs: held.left_ms, host, pid } };
+  }
+}
+
+interface HeldRow {
+  readonly epoch: string;
+  readonly holder: Holder | null;
+  readonly lease_until: Date;
+  readonly left_ms: number;
+}
+
+const RENEW = `
+update {schema}.threads t set lease_until = at.now + make_interval(secs => $3::bigint / 1000.0)
+from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 and t.lease_until > at.now returning 1`;
+
+/** False when the lease is over or another's: losing is final (G3). */
+export async function renewRun(database: Database, ticket: RunTicket, leaseMs: number): Promise<boolean> {
+  const rows = await database.query("renew_run", RENEW, [ticket.threadId, ticket.epoch, leaseMs]);
+  return rows.length > 0;
+}
+
+const RELEASE = `
+update {schema}.threads t set lease_until = '-infinity', holder = null, state = $3, error = $4::jsonb, updated_at = at.now
+from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2`;
+
+/** Ends the run and gives the thread free. Does nothing when the thread is another's by now. */
+export async function releaseRun(database: Database, ticket: RunTicket, state: RunState, failure?: RecordedFailure): Promise<void> {
+  const error = failure === undefined ? null : JSON.stringify(failure);
+  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, state, error]);
+}
+
+const WAKE = `
+insert into {schema}.wakes as w (thread_id, due_at, reason) values ($1, $2, $3)
+on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason`;
+
+/** The thread should run again from then on. */
+export async function wakeThread(database: Database, threadId: string, dueAt: Date, reason: string): Promise<void> {
+  await database.query("wake", WAKE, [threadId, dueAt, reason]);
+}
+
+export async function ledgerNow(database: Database): Promise<Date> {
+  const [row] = await database.query<{ now: Date }>("now", "select {schema}.ledger_now() as now", []);
+  if (row === undefined) throw new Error("PostgreSQL answered a select without a row.");
+  return row.now;
+}
+
+export interface ThreadSummary {
+  readonly threadId: string;
+  readonly state: RunState;
+  readonly steps: number;
+  readonly open: number;
+  readonly costNanoUsd: bigint;
+  readonly unpricedCalls: number;
+  readonly updatedAt: Date;
+  readonly holder: Holder | undefined;
+  readonly error: RecordedFailure | undefined;
+  readonly dueAt: Date | undefined;
+}
+
+// A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it.
+const THREADS = `
+select t.thread_id, case when t.state = 'running' and t.lease_until <= {schema}.ledger_now() then 'due' else t.state end as state,
+  t.updated_at, t.holder, t.error, w.due_at, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
+  coalesce(s.cost, 0)::text as cost, coalesce(s.unpriced, 0)::int as unpriced
+from {schema}.threads t
+left join {schema}.wakes w using (thread_id)
+left join lateral (
+  select count(*) as steps, sum(cost_nano_usd) as cost,
+    count(*) filter (where kind = 'llm' and state = 'SUCCEEDED' and cost_nano_usd is null) as unpriced,
+    count(*) filter (where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED')) as open
+  from {schema}.steps where thread_id = t.thread_id
+) s on true
+where $1::text is null or t.thread_id = $1
+order by t.updated_at desc limit $2`;
+
+interface ThreadRow {
+  readonly thread_id: string;
+  readonly state: RunState;
+  readonly updated_at: Date;
+  readonly holder: Holder | null;
+  readonly error: RecordedFailure | null;
+  readonly due_at: Date | null;
+  readonly steps: number;
+  readonly open: number;
+  readonly cost: string;
+  readonly unpriced: number;
+}
+
+/** Threads with what their runs came to, the newest first; one thread when it is named. */
+export async function listThreads(database: Database, options: { threadId?: string; limit: number }): Promise<ThreadSummary[]> {
+  const rows = await database.query<ThreadRow>("threads", THREADS, [options.threadId ?? null, options.limit]);
+  return rows.map((row) => ({
+    threadId: row.thread_id,
+    state: row.state,
+    steps: row.steps,
+    open: row.open,
+    costNanoUsd: BigInt(row.cost),
+    unpricedCalls: row.unpriced,
+    updatedAt: row.updated_at,
+    holder: row.holder ?? undefined,
+    error: row.error ?? undefined,
+    dueAt: row.due_at ?? undefined,
+  }));
+}

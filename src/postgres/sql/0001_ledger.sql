@@ -1,0 +1,131 @@
+-- The ledger: threads and their leases, steps and their history, checkpoint heads, wakes.
+-- {schema} is replaced by the quoted schema name; nothing here relies on search_path.
+
+-- The one clock. Nothing else in this schema reads time. The offset is written by tests alone.
+create table {schema}.clock (
+  only_row boolean primary key default true check (only_row),
+  offset_ms bigint not null default 0
+);
+insert into {schema}.clock default values;
+
+create function {schema}.ledger_now() returns timestamptz language sql volatile as
+  $$ select clock_timestamp() + make_interval(secs => offset_ms / 1000.0) from {schema}.clock $$;
+
+-- One row a thread. Written by whoever starts, renews and ends a run; deleted never (a tombstone keeps its generation).
+-- The lease: one run at a time. `epoch` rises with every run and fences the one before it.
+create table {schema}.threads (
+  thread_id text primary key,
+  generation integer not null default 0,
+  epoch bigint not null default 0,
+  lease_until timestamptz not null default '-infinity',
+  -- Who holds the lease: {"runId", "host", "bootId", "pidNamespace", "pid", "startedAt"}.
+  holder jsonb,
+  state text not null default 'running'
+    check (state in ('running', 'waiting', 'due', 'done', 'failed', 'cancelled')),
+  error jsonb,
+  created_at timestamptz not null,
+  updated_at timestamptz not null
+) with (fillfactor = 70);
+-- `longhaul runs`: the newest first.
+create index threads_by_update on {schema}.threads (updated_at desc);
+
+-- One row a step. Written by the run that claims it, by lookups and by people; deleted only with its thread.
+create table {schema}.steps (
+  key bytea primary key,
+  thread_id text not null,
+  generation integer not null,
+  seq bigint generated always as identity,
+  kind text not null check (kind in ('node', 'tool', 'llm')),
+  effect text not null check (effect in ('read', 'write')),
+  name text not null,
+  version text,
+  call_site text not null,
+  node text not null,
+  superstep integer not null,
+  checkpoint_ns text not null,
+  checkpoint_id text not null,
+  task_id text not null,
+  state text not null check (state in ('READY', 'RUNNING', 'SUCCEEDED', 'RETRY_SCHEDULED', 'WAITING_HUMAN',
+    'NEEDS_RECONCILIATION', 'FAILED_PERMANENT', 'COMPENSATING', 'COMPENSATED', 'CANCELLED')),
+  attempt integer not null check (attempt >= 0),
+  claim_id uuid,
+  epoch bigint not null,
+  lease_until timestamptz,
+  -- When the current attempt was claimed: no send of it was earlier.
+  claimed_at timestamptz not null,
+  failures integer not null default 0,
+  lookups integer not null default 0,
+  input_hash bytea not null,
+  -- Bodies are bytes: text columns refuse NUL, and nothing here searches in them.
+  input bytea,
+  output bytea,
+  error jsonb,
+  -- Doubt: an attempt may have had an effect that nobody knows of.
+  doubt_since timestamptz,
+  first_unresolved_send_at timestamptz,
+  could_send_until timestamptz,
+  effect_known boolean not null default false,
+  timeout_ms bigint not null,
+  settle_ms bigint not null,
+  key_lifetime_ms bigint,
+  due_at timestamptz,
+  drift_hash bytea,
+  drift_decision text check (drift_decision in ('keep', 'fail')),
+  model text,
+  input_tokens bigint,
+  output_tokens bigint,
+  cached_input_tokens bigint,
+  reasoning_tokens bigint,
+  -- Undefined price is null, never 0.
+  cost_nano_usd bigint,
+  events integer not null default 1,
+  started_at timestamptz not null,
+  ended_at timestamptz,
+  -- No error and no cancel is a "no" while the effect may have happened (G9).
+  constraint doubt_is_sticky check (doubt_since is null or state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN')),
+  constraint success_has_output check (state <> 'SUCCEEDED' or output is not null)
+) with (fillfactor = 80);
+-- The trace of one thread, in order.
+create index steps_by_thread on {schema}.steps (thread_id, seq);
+-- `longhaul reconcile list`, the sweeper, and the death of a holder: few rows at any time.
+create index steps_open on {schema}.steps (thread_id) where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED');
+
+-- Append-only: one row for every change of a step, by whom and why. Written in the transaction of the change.
+create table {schema}.step_events (
+  key bytea not null,
+  n integer not null,
+  attempt integer not null,
+  from_state text,
+  to_state text not null,
+  actor text not null,
+  reason text,
+  at timestamptz not null,
+  primary key (key, n)
+);
+
+-- Receipts that came after their step had been settled: evidence, never overwritten. Deleted with the thread.
+create table {schema}.late_receipts (
+  key bytea not null,
+  attempt integer not null,
+  output bytea not null,
+  differs boolean not null,
+  at timestamptz not null,
+  primary key (key, attempt)
+);
+
+-- The head of each checkpoint namespace: the compare-and-set that keeps a second writer out. Written by LedgerSaver.
+create table {schema}.heads (
+  thread_id text not null,
+  checkpoint_ns text not null,
+  checkpoint_id text not null,
+  primary key (thread_id, checkpoint_ns)
+) with (fillfactor = 70);
+
+-- Threads that should run again, and from when on. Written with the change that needs it; deleted when a run STARTS.
+create table {schema}.wakes (
+  thread_id text primary key,
+  due_at timestamptz not null,
+  reason text not null
+);
+-- The sweeper: what is due, oldest first.
+create index wakes_due on {schema}.wakes (due_at);

@@ -1,0 +1,172 @@
+// Reading steps: the row as it stands in PostgreSQL, and the record that the core and people see.
+import type { RecordedFailure } from "../core/errors.js";
+import type { StepRecord } from "../core/ledger.js";
+import type { Effect, StepKind, StepState } from "../core/step.js";
+import type { Database } from "./pool.js";
+
+interface StepRow {
+  readonly key: Buffer;
+  readonly thread_id: string;
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  readonly name: string;
+  readonly version: string | null;
+  readonly node: string;
+  readonly superstep: number;
+  readonly checkpoint_ns: string;
+  readonly checkpoint_id: string;
+  readonly task_id: string;
+  readonly state: StepState;
+  readonly attempt: number;
+  readonly claim_id: string | null;
+  readonly lease_until: Date | null;
+  readonly lease_live: boolean | null;
+  readonly failures: number;
+  readonly lookups: number;
+  readonly input_hash: Buffer;
+  readonly input: Buffer | null;
+  readonly output: Buffer | null;
+  readonly error: RecordedFailure | null;
+  readonly doubt_since: Date | null;
+  readonly first_unresolved_send_at: Date | null;
+  readonly settled_from: Date | null;
+  readonly effect_known: boolean;
+  readonly due_at: Date | null;
+  readonly drift_hash: Buffer | null;
+  readonly drift_decision: "keep" | "fail" | null;
+  readonly model: string | null;
+  // bigint columns arrive as text: a JavaScript number would lose digits without a word.
+  readonly input_tokens: string | null;
+  readonly output_tokens: string | null;
+  readonly cached_input_tokens: string | null;
+  readonly reasoning_tokens: string | null;
+  readonly cost_nano_usd: string | null;
+  readonly started_at: Date;
+  readonly ended_at: Date | null;
+  readonly read_at: Date;
+}
+
+const SELECT = `
+select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id, s.task_id,
+  s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
+  s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision,
+  greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
+  s.model, s.input_tokens, s.output_tokens, s.cached_input_tokens, s.reasoning_tokens, s.cost_nano_usd, s.started_at, s.ended_at, at.now as read_at
+from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
+
+export function hexToBytes(hex: string): Buffer {
+  return Buffer.from(hex, "hex");
+}
+
+export async function findStep(database: Database, key: string): Promise<StepRecord | undefined> {
+  const [row] = await database.query<StepRow>("find_step", `${SELECT} where s.key = $1`, [hexToBytes(key)]);
+  return row && toRecord(row);
+}
+
+function toRecord(row: StepRow): StepRecord {
+  return {
+    key: row.key.toString("hex"),
+    state: row.state,
+    kind: row.kind,
+    effect: row.effect,
+    name: row.name,
+    version: row.version ?? undefined,
+    position: {
+      threadId: row.thread_id,
+      node: row.node,
+      taskId: row.task_id,
+      checkpointNs: row.checkpoint_ns,
+      checkpointId: row.checkpoint_id,
+      superstep: row.superstep,
+    },
+    attempt: row.attempt,
+    claimId: row.claim_id ?? undefined,
+    failures: row.failures,
+    lookups: row.lookups,
+    inputHash: row.input_hash.toString("hex"),
+    input: row.input?.toString("utf8"),
+    output: row.output?.toString("utf8"),
+    failure: row.error ?? undefined,
+    usage: toUsage(row),
+    doubtSince: row.doubt_since ?? undefined,
+    firstUnresolvedSendAt: row.first_unresolved_send_at ?? undefined,
+    settledFrom: row.settled_from ?? undefined,
+    effectKnown: row.effect_known,
+    leaseLive: row.lease_live === true,
+    leaseUntil: row.lease_until ?? undefined,
+    dueAt: row.due_at ?? undefined,
+    drift: row.drift_hash === null ? undefined : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
+    readAt: row.read_at,
+  };
+}
+
+function toUsage(row: StepRow): StepRecord["usage"] {
+  if (row.model === null) return undefined;
+  return {
+    model: row.model,
+    inputTokens: Number(row.input_tokens ?? 0),
+    outputTokens: Number(row.output_tokens ?? 0),
+    cachedInputTokens: Number(row.cached_input_tokens ?? 0),
+    reasoningTokens: Number(row.reasoning_tokens ?? 0),
+    costNanoUsd: row.cost_nano_usd === null ? undefined : BigInt(row.cost_nano_usd),
+  };
+}
+
+/** A step as `longhaul show` prints it. */
+export interface StepTrace {
+  readonly record: StepRecord;
+  readonly startedAt: Date;
+  readonly endedAt: Date | undefined;
+}
+
+/** The steps of a thread, in the order in which they were first recorded. */
+export async function stepsOfThread(database: Database, threadId: string): Promise<StepTrace[]> {
+  const rows = await database.query<StepRow>("steps_of_thread", `${SELECT} where s.thread_id = $1 order by s.seq`, [threadId]);
+  return rows.map((row) => ({ record: toRecord(row), startedAt: row.started_at, endedAt: row.ended_at ?? undefined }));
+}
+
+const WAITING = `${SELECT} where s.state in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN')
+  or (s.state = 'RUNNING' and s.effect = 'write' and s.lease_until <= at.now)
+  or (s.drift_hash is not null and s.drift_decision is null)
+  order by s.seq limit $1`;
+
+/** Steps that evidence or a person must settle, the oldest first. */
+export async function unsettledSteps(database: Database, limit: number): Promise<StepRecord[]> {
+  const rows = await database.query<StepRow>("unsettled", WAITING, [limit]);
+  return rows.map(toRecord);
+}
+
+export interface HistoryEntry {
+  readonly attempt: number;
+  readonly from: StepState | undefined;
+  readonly to: StepState;
+  readonly actor: string;
+  readonly reason: string | undefined;
+  readonly at: Date;
+}
+
+interface EventRow {
+  readonly attempt: number;
+  readonly from_state: StepState | null;
+  readonly to_state: StepState;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly at: Date;
+}
+
+/** Everything that ever happened to a step, by whom and why. */
+export async function historyOf(database: Database, key: string): Promise<HistoryEntry[]> {
+  const rows = await database.query<EventRow>(
+    "history",
+    "select attempt, from_state, to_state, actor, reason, at from {schema}.step_events where key = $1 order by n",
+    [hexToBytes(key)],
+  );
+  return rows.map(({ attempt, from_state, to_state, actor, reason, at }) => ({
+    attempt,
+    from: from_state ?? undefined,
+    to: to_state,
+    actor,
+    reason: reason ?? undefined,
+    at,
+  }));
+}

@@ -52,7 +52,7 @@ export async function writeConnection(
 export async function createCluster(binaries: Binaries, home: Home): Promise<void> {
   for (const name of await readdir(home.folder)) {
     if (name.startsWith(unfinished)) {
-      await rm(join(home.folder, name), { recursive: true, force: true });
+      await remove(join(home.folder, name));
     }
   }
   const work = await mkdtemp(join(home.folder, unfinished));
@@ -78,12 +78,21 @@ export async function createCluster(binaries: Binaries, home: Home): Promise<voi
   } catch (error) {
     const { stderr } = error as { stderr?: string };
     const words = stderr?.trim() || String(error);
-    throw new Error(`Could not create a PostgreSQL data folder in ${home.folder}: ${words}`, {
+    // Containers that run under any number: initdb insists on a name for its user.
+    const advice = words.includes("user does not exist")
+      ? " Give that user a line in /etc/passwd, or set LONGHAUL_DATABASE_URL."
+      : "";
+    throw new Error(`Could not create a PostgreSQL data folder in ${home.folder}: ${words}${advice}`, {
       cause: error,
     });
   } finally {
-    await rm(work, { recursive: true, force: true });
+    await remove(work);
   }
+}
+
+/** The initdb of a killed process may still write there: it ends when its files are gone. */
+async function remove(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }).catch(() => undefined);
 }
 
 /** A loopback port that is free now; the server may still find it taken and tries another. */

@@ -25,7 +25,7 @@ export interface Home {
   owner: Owner | undefined;
 }
 
-/** `nobody` on every Linux distribution: owns nothing else and needs no entry in /etc/passwd. */
+/** `nobody` on today's Linux distributions: it owns nothing else. */
 const nobody: Owner = { uid: 65534, gid: 65534 };
 
 /**
@@ -44,10 +44,10 @@ export async function findHome(requested: string | undefined, cwd: string): Prom
   const wanted = resolve(cwd, requested ?? projectFolder(cwd));
   const created =
     requested !== undefined && (await canReach(nobody, wanted)) ? wanted : join(cache, await cacheName(wanted));
-  if (!existsSync(created)) {
-    await mkdir(created, { recursive: true });
-    // Past root's umask: uid 65534 must pass through, and needs no more than that.
-    await chmod(created, 0o711);
+  const first = await mkdir(created, { recursive: true });
+  // Past root's umask: uid 65534 must pass through the new folders, and needs no more than that.
+  for (let made = created; first !== undefined && made.startsWith(first); made = dirname(made)) {
+    await chmod(made, 0o711);
   }
   const folder = await realpath(created);
   return { folder, dataDir: join(folder, "postgres"), binariesFolder: cache, owner: nobody };

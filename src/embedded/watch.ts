@@ -76,7 +76,12 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
       return "";
     }
   };
-  const { port, password } = JSON.parse(read(settings.connectionFile));
+  const connection = read(settings.connectionFile);
+  if (connection === "") {
+    // Removed before this process came up; PostgreSQL itself notices within a minute and stops.
+    return;
+  }
+  const { port, password } = JSON.parse(connection);
   const client = new modules.Client({
     host: "127.0.0.1",
     port,
@@ -101,26 +106,29 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
   );
   let idleSince = performance.now();
   let visits = "";
-  while (locked && connected) {
-    // A removed or replaced data folder has no use for this server. While the connection is
-    // open the pid cannot have passed to another process.
-    let stop = read("postmaster.pid").split("\n")[0] !== pid;
-    if (!stop) {
-      const now = await ask(
-        `(select count(*)::int from pg_stat_activity where backend_type = 'client backend'
-            and application_name <> '${settings.watcherName}') as clients,
-          (select sum(sessions)::text from pg_stat_database) as visits`,
-      );
-      // `visits` counts sessions since the start: it sees the short ones between two looks.
-      if (now.clients > 0 || now.visits !== visits) {
-        idleSince = performance.now();
-        visits = now.visits;
-      } else if (performance.now() - idleSince >= idleStopMs) {
-        const last = await ask(`pg_try_advisory_lock(${settings.holdLock}) as free`);
-        stop = last.free;
-      }
+  /** Whether the server has had no client for `idleStopMs` and can get none any more. */
+  const isIdle = async () => {
+    const now = await ask(
+      `(select count(*)::int from pg_stat_activity where backend_type = 'client backend'
+          and application_name <> '${settings.watcherName}') as clients,
+        (select sum(sessions)::text from pg_stat_database) as visits`,
+    );
+    // `visits` counts sessions since the start: it sees the short ones between two looks.
+    if (now.clients > 0 || now.visits !== visits) {
+      idleSince = performance.now();
+      visits = now.visits;
     }
-    if (stop && connected) {
+    if (performance.now() - idleSince < idleStopMs) {
+      return false;
+    }
+    return (await ask(`pg_try_advisory_lock(${settings.holdLock}) as free`)).free;
+  };
+  while (locked && connected) {
+    // A removed or replaced data folder has no use for this server. A failed look counts as "no":
+    // the next round sees why.
+    const isUseless = read("postmaster.pid").split("\n")[0] !== pid || (await isIdle().catch(() => false));
+    // While the connection is open, the pid cannot have passed to another process.
+    if (isUseless && connected) {
       if (process.platform === "win32") {
         modules.execFileSync(`${bin}/pg_ctl`, ["kill", "INT", pid]);
       } else {
@@ -130,7 +138,9 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
     }
     await new Promise((wake) => setTimeout(wake, Math.min(1_000, Math.max(20, idleStopMs / 4))));
   }
-  await client.end();
+  if (connected) {
+    await client.end();
+  }
 }
 
 /** The file of `pg`, seen from here or, when this module is bundled, from the project. */

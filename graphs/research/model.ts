@@ -1,0 +1,40 @@
+// The chat model of every node: ChatOpenAI over HTTP, each call a recorded step. Real with OPENAI_API_KEY, else the stand-in.
+import { ChatOpenAI } from "@langchain/openai";
+import { currentStep, durableModel } from "langgraph-longhaul";
+import { connect, type ModelAccess } from "./connection.js";
+import type { Prompt } from "./prompts.js";
+
+/** As many calls at once as pages: the two take turns, and a provider's rate limit is not the first thing one meets. */
+const MAX_CONCURRENCY = 8;
+
+let model: Promise<ChatOpenAI> | undefined;
+
+/** Always the same model within one process. */
+export function chatModel(): Promise<ChatOpenAI> {
+  model ??= connect().then((outside) => durableModel(createModel(outside.model)));
+  return model;
+}
+
+export function createModel(access: ModelAccess): ChatOpenAI {
+  return new ChatOpenAI({
+    model: access.name,
+    apiKey: access.apiKey,
+    temperature: 0,
+    maxConcurrency: MAX_CONCURRENCY,
+    configuration: { ...(access.baseUrl && { baseURL: access.baseUrl }), ...(access.standIn && { fetch: fetchWithStepKey }) },
+  });
+}
+
+export function messagesOf(prompt: Prompt): ["system" | "user", string][] {
+  return [
+    ["system", prompt.system],
+    ["user", prompt.user],
+  ];
+}
+
+/** Tells the stand-in which step is asking, so that the demo can match each request with its receipt. */
+async function fetchWithStepKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const headers = new Headers(init?.headers);
+  headers.set("idempotency-key", currentStep().idempotencyKey);
+  return await fetch(input, { ...init, headers });
+}

@@ -1,0 +1,46 @@
+// The web site that the research reads: real HTML pages and a search endpoint, over HTTP on loopback.
+//   GET /docs/…              one page
+//   GET /search?q=…&limit=…  { hits: [{ url, title, section, snippet }] }
+import { setTimeout as delay } from "node:timers/promises";
+import { type CorpusPage, loadCorpus } from "./corpus.js";
+import { listenOnLoopback, type RunningServer, sendJson } from "./httpServer.js";
+import { renderPage } from "./renderPage.js";
+import { idempotencyKeyOf, type RequestLog } from "./requestLog.js";
+import { buildSearchIndex } from "./searchIndex.js";
+
+export interface SiteOptions {
+  readonly log: RequestLog;
+  /** How long the site thinks before it answers. @default 20 */
+  readonly latencyMs?: number;
+}
+
+const MAX_HITS = 500;
+
+/** Starts the site. Every page and search is counted when its request arrives. */
+export async function startSite({ log, latencyMs = 20 }: SiteOptions): Promise<RunningServer> {
+  const pages = await loadCorpus();
+  const byPath = new Map(pages.map((page) => [page.path, page]));
+  const index = buildSearchIndex(pages);
+  const server: RunningServer = await listenOnLoopback(async (request, response, url) => {
+    if (request.method !== "GET") return sendJson(response, 405, { error: "Only GET is served here." });
+    if (url.pathname === "/search") {
+      log.record("search", `${url.pathname}${url.search}`, idempotencyKeyOf(request));
+      const limit = Math.min(Number(url.searchParams.get("limit") ?? 10), MAX_HITS);
+      if (!Number.isInteger(limit) || limit < 1) return sendJson(response, 400, { error: "Expected `limit` to be a positive integer." });
+      const hits = index.search(url.searchParams.get("q") ?? "", limit);
+      await delay(latencyMs);
+      return sendJson(response, 200, { hits: hits.map(({ path, ...hit }) => ({ url: `${server.url}${path}`, ...hit })) });
+    }
+    const page = byPath.get(url.pathname);
+    if (!page) return sendJson(response, 404, { error: `No page at ${url.pathname}.` });
+    log.record("page", url.pathname, idempotencyKeyOf(request));
+    await delay(latencyMs);
+    response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+    response.end(renderPage(page, neighboursOf(page, pages)));
+  });
+  return server;
+}
+
+function neighboursOf(page: CorpusPage, pages: readonly CorpusPage[]): CorpusPage[] {
+  return pages.filter((other) => other.section === page.section && other.path !== page.path);
+}

@@ -1,0 +1,76 @@
+// The stand-in's report: an opening that answers the question, a section a topic, and the advice that the notes hold.
+// Every sentence is quoted from a note and keeps its citation.
+import { isAdvice, rank, type Sentence, withoutRepeats } from "./sentences.js";
+import { termsOf } from "./terms.js";
+
+interface NotedPage {
+  readonly number: string;
+  readonly title: string;
+  readonly sentences: readonly string[];
+}
+
+interface Section {
+  readonly title: string;
+  readonly pages: readonly NotedPage[];
+}
+
+const SUMMARY_SENTENCES = 6;
+const OPENING_SENTENCES = 3;
+const ADVICE_SENTENCES = 8;
+
+export function writeReport(prompt: string): string {
+  const [, question = ""] = /^Question: (.*)$/m.exec(prompt) ?? [];
+  const [, title = "Report"] = /^Title: (.*)$/m.exec(prompt) ?? [];
+  const sections = sectionsOf(prompt);
+  const asked = termsOf(question);
+  const used = new Set<string>();
+  const everything = rank(sections.flatMap(sentencesOf), asked);
+  const summary = sections.flatMap((section) => take(rank(sentencesOf(section), [...asked, ...termsOf(section.title)]), 1, used));
+  const advice = take(everything.filter((sentence) => isAdvice(sentence.text)), ADVICE_SENTENCES, used);
+  const pages = sections.reduce((sum, section) => sum + section.pages.length, 0);
+  return [
+    `# ${title}`,
+    `> ${question}`,
+    "## In short",
+    `${pages} pages were read under ${sections.length} topics: ${sections.map((section) => section.title).join(", ")}. What stands out:`,
+    bullets(summary.slice(0, Math.max(SUMMARY_SENTENCES, sections.length))),
+    ...sections.flatMap((section) => writeSection(section, asked, used)),
+    ...(advice.length > 0 ? ["## What to do with it", bullets(advice)] : []),
+  ].join("\n\n");
+}
+
+function writeSection(section: Section, asked: readonly string[], used: Set<string>): string[] {
+  const opening = take(rank(sentencesOf(section), [...termsOf(section.title), ...asked]), OPENING_SENTENCES, used);
+  const details = section.pages.flatMap((page) => {
+    const left = page.sentences.filter((sentence) => !used.has(sentence));
+    return left.length > 0 ? [`- **${page.title}.** ${left.join(" ")}`] : [];
+  });
+  const parts = [`## ${section.title}`];
+  if (opening.length > 0) parts.push(opening.join(" "));
+  if (details.length > 0) parts.push(details.join("\n"));
+  return parts.length > 1 ? parts : [...parts, "The pages read under this topic say nothing that answers the question."];
+}
+
+function take(ranked: readonly Sentence[], count: number, used: Set<string>): string[] {
+  const chosen = withoutRepeats(ranked.filter((sentence) => !used.has(sentence.text)), count).map((sentence) => sentence.text);
+  for (const sentence of chosen) used.add(sentence);
+  return chosen;
+}
+
+function sectionsOf(prompt: string): Section[] {
+  return prompt
+    .split(/^## /m)
+    .slice(1)
+    .map((text) => ({
+      title: text.slice(0, text.indexOf("\n")),
+      pages: [...text.matchAll(/<note page="(\d+)" title="([^"]*)">\n([\s\S]*?)\n<\/note>/g)].map(([, number = "", title = "", body = ""]) => ({
+        number,
+        title,
+        sentences: body.split("\n").filter((line) => line.includes("[")),
+      })),
+    }))
+    .filter((section) => section.pages.length > 0);
+}
+
+const sentencesOf = (section: Section): string[] => section.pages.flatMap((page) => page.sentences);
+const bullets = (sentences: readonly string[]): string => sentences.map((sentence) => `- ${sentence}`).join("\n");

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type pg from "pg";
 import { serverEnvironment } from "./binaries.js";
-import { connectionFile } from "./cluster.js";
+import { type Connection, connectionFile } from "./cluster.js";
 import { holdLock, watcherLock, watcherName } from "./hold.js";
 import type { Home } from "./home.js";
 
@@ -18,10 +18,39 @@ interface WatchSettings {
   dataDir: string;
   connectionFile: string;
   idleStopMs: number;
-  holdLock: string;
-  watcherLock: string;
-  watcherName: string;
+  name: string;
+  /** The statements, each answering with one row. */
+  ask: { introduction: string; use: string; claim: string };
 }
+
+interface Introduction {
+  /** False when the server has a watcher already. */
+  locked: boolean;
+  pid: string;
+  /** The folder of the server's programs. */
+  bin: string;
+}
+
+interface Use {
+  clients: number;
+  /** Sessions since the server's start: it shows the short ones between two looks. */
+  visits: string;
+}
+
+const ask: WatchSettings["ask"] = {
+  // The server reads its own pid file, so this is the process behind this very connection.
+  introduction: `
+    select pg_try_advisory_lock(${watcherLock}) as locked,
+      split_part(pg_read_file('postmaster.pid'), chr(10), 1) as pid,
+      (select setting from pg_config where name = 'BINDIR') as bin`,
+  use: `
+    select
+      (select count(*)::int from pg_stat_activity
+        where backend_type = 'client backend' and application_name <> '${watcherName}') as clients,
+      (select sum(sessions)::text from pg_stat_database) as visits`,
+  // Granted only while nobody has a hold, and while it lasts nobody gets one.
+  claim: `select pg_try_advisory_lock(${holdLock}) as free`,
+};
 
 /** What the watcher's program imports for `watch`. */
 interface WatchModules {
@@ -36,14 +65,8 @@ interface WatchModules {
  * server stays up until `stop` or the next joiner, who starts a new one.
  */
 export function spawnWatcher(home: Home, idleStopMs: number): void {
-  const settings: WatchSettings = {
-    dataDir: home.dataDir,
-    connectionFile,
-    idleStopMs,
-    holdLock,
-    watcherLock,
-    watcherName,
-  };
+  const { dataDir } = home;
+  const settings: WatchSettings = { dataDir, connectionFile, idleStopMs, name: watcherName, ask };
   const program = [
     `import { execFileSync } from "node:child_process";`,
     `import { readFileSync } from "node:fs";`,
@@ -67,8 +90,8 @@ export function spawnWatcher(home: Home, idleStopMs: number): void {
 
 /** Runs until the server is gone. See the rule at the top before changing it. */
 export async function watch(modules: WatchModules, settings: WatchSettings): Promise<void> {
-  const { dataDir, idleStopMs } = settings;
-  process.title = settings.watcherName;
+  const { dataDir, idleStopMs, name } = settings;
+  process.title = name;
   const read = (file: string) => {
     try {
       return modules.readFileSync(`${dataDir}/${file}`, "utf8");
@@ -81,47 +104,29 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
     // Removed before this process came up; PostgreSQL itself notices within a minute and stops.
     return;
   }
-  const { port, password } = JSON.parse(connection);
-  const client = new modules.Client({
-    host: "127.0.0.1",
-    port,
-    user: "postgres",
-    password,
-    database: "postgres",
-    ssl: false,
-    application_name: settings.watcherName,
-  });
+  const { port, password }: Connection = JSON.parse(connection);
+  const server = { host: "127.0.0.1", port, user: "postgres", password, database: "postgres", ssl: false };
+  const client = new modules.Client({ ...server, application_name: name });
   let connected = true;
   client.on("error", () => undefined);
   client.on("end", () => {
     connected = false;
   });
-  const ask = async (columns: string) => (await client.query(`select ${columns}`)).rows[0];
+  const look = async <Row>(statement: string) => (await client.query(statement)).rows[0] as Row;
   await client.connect();
-  // The server reads its own pid file, so this is the process behind this very connection.
-  const { locked, pid, bin } = await ask(
-    `pg_try_advisory_lock(${settings.watcherLock}) as locked,
-      split_part(pg_read_file('postmaster.pid'), E'\\n', 1) as pid,
-      (select setting from pg_config where name = 'BINDIR') as bin`,
-  );
+  const { locked, pid, bin } = await look<Introduction>(settings.ask.introduction);
   let idleSince = performance.now();
   let visits = "";
-  /** Whether the server has had no client for `idleStopMs` and can get none any more. */
   const isIdle = async () => {
-    const now = await ask(
-      `(select count(*)::int from pg_stat_activity where backend_type = 'client backend'
-          and application_name <> '${settings.watcherName}') as clients,
-        (select sum(sessions)::text from pg_stat_database) as visits`,
-    );
-    // `visits` counts sessions since the start: it sees the short ones between two looks.
-    if (now.clients > 0 || now.visits !== visits) {
+    const use = await look<Use>(settings.ask.use);
+    if (use.clients > 0 || use.visits !== visits) {
       idleSince = performance.now();
-      visits = now.visits;
+      visits = use.visits;
     }
     if (performance.now() - idleSince < idleStopMs) {
       return false;
     }
-    return (await ask(`pg_try_advisory_lock(${settings.holdLock}) as free`)).free;
+    return (await look<{ free: boolean }>(settings.ask.claim)).free;
   };
   while (locked && connected) {
     // A removed or replaced data folder has no use for this server. A failed look counts as "no":

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { startPostgres } from "../../src/embedded/index.js";
-import { answers, cleanUp, postmasterPid, query, runStarter, temporaryHome, until } from "./harness.js";
+import { answers, cleanUp, postmasterPid, query, runStarter, stoppedIdle, temporaryHome, until } from "./harness.js";
 
 afterEach(cleanUp);
 
@@ -18,9 +18,9 @@ function isAlive(pid: number): boolean {
 
 test("the server stops by itself once the last process that uses it has let go", async () => {
   const home = temporaryHome();
-  const first = await startPostgres({ home, idleStopMs: 400 });
+  const first = await startPostgres({ home, idleStopMs: 300 });
   const pid = postmasterPid(first.dataDir);
-  await sleep(1_500);
+  await sleep(900);
   expect(await answers(first.url)).toBe(true);
   await first.release();
   await until(() => !isAlive(pid), 5_000);
@@ -35,14 +35,14 @@ test("the server stops by itself after kill -9 of its only user", async () => {
   starter.child.kill("SIGKILL");
   await sleep(100);
   expect(await answers(url)).toBe(true);
-  await until(async () => !(await answers(url).then(() => sleep(800).then(() => answers(url)))), 8_000);
+  await stoppedIdle(home);
 });
 
 test("short visits that nobody announced keep the server up", async () => {
-  const { url, release } = await startPostgres({ home: temporaryHome(), idleStopMs: 600 });
+  const { url, release } = await startPostgres({ home: temporaryHome(), idleStopMs: 400 });
   await release();
-  for (let visit = 0; visit < 8; visit += 1) {
-    await sleep(250);
+  for (let visit = 0; visit < 6; visit += 1) {
+    await sleep(200);
     await query(url, "select 1");
   }
 });

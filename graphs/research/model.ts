@@ -1,11 +1,12 @@
 // The chat model of every node: ChatOpenAI over HTTP, each call a recorded step. Real with OPENAI_API_KEY, else the stand-in.
 import { ChatOpenAI } from "@langchain/openai";
 import { currentStep, durableModel } from "langgraph-longhaul";
+import { atMost } from "./atMost.js";
 import { connect, type ModelAccess } from "./connection.js";
 import type { Prompt } from "./prompts.js";
 
-/** As many calls at once as pages: the two take turns, and a provider's rate limit is not the first thing one meets. */
-const MAX_CONCURRENCY = 8;
+/** As many calls at once as pages: a provider's rate limit should not be the first thing that a run meets. */
+const limit = atMost(8);
 
 let model: Promise<ChatOpenAI> | undefined;
 
@@ -20,8 +21,7 @@ export function createModel(access: ModelAccess): ChatOpenAI {
     model: access.name,
     apiKey: access.apiKey,
     temperature: 0,
-    maxConcurrency: MAX_CONCURRENCY,
-    configuration: { ...(access.baseUrl && { baseURL: access.baseUrl }), ...(access.standIn && { fetch: fetchWithStepKey }) },
+    configuration: { ...(access.baseUrl && { baseURL: access.baseUrl }), fetch: access.standIn ? fetchWithStepKey : limitedFetch },
   });
 }
 
@@ -32,9 +32,13 @@ export function messagesOf(prompt: Prompt): ["system" | "user", string][] {
   ];
 }
 
+type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+const limitedFetch: Fetch = (input, init) => limit(() => fetch(input, init));
+
 /** Tells the stand-in which step is asking, so that the demo can match each request with its receipt. */
-async function fetchWithStepKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+const fetchWithStepKey: Fetch = (input, init) => {
   const headers = new Headers(init?.headers);
   headers.set("idempotency-key", currentStep().idempotencyKey);
-  return await fetch(input, { ...init, headers });
-}
+  return limitedFetch(input, { ...init, headers });
+};

@@ -7,13 +7,12 @@ import { connect } from "./connection.js";
 import { searchSite } from "./fetchPage.js";
 import { chatModel, messagesOf } from "./model.js";
 import { planPrompt } from "./prompts.js";
-import { type FoundPage, type ResearcherInput, ResearchState, type SourcePage, type Topic } from "./state.js";
+import { type FoundPage, type ResearcherInput, ResearchState } from "./state.js";
+import { byLikeness, distinct, givenPage, numbered, shareOut, topicCount } from "./topics.js";
 
 const DEFAULT_QUESTION =
   "How do you build a dependable AI agent with the AI SDK: agent loops, tool calling, structured output, streaming and error handling?";
 const DEFAULT_PAGES = 40;
-/** About as many pages as one prompt holds in full. */
-const PAGES_PER_TOPIC = 8;
 /** What the planner is shown: enough to see what the site is about. */
 const OVERVIEW_PAGES = 60;
 
@@ -21,7 +20,6 @@ const Plan = z.object({
   title: z.string().describe("The title of the report"),
   topics: z.array(z.object({ title: z.string(), query: z.string() })),
 });
-type PlannedTopic = z.infer<typeof Plan>["topics"][number];
 
 export const plan = durableNode(ResearchState, async (state, { step }) => {
   const question = state.question || DEFAULT_QUESTION;
@@ -45,11 +43,6 @@ export function sendResearchers(state: typeof ResearchState.State): Send[] {
   return state.topics.map((topic) => new Send("researcher", { question: state.question, topic, canSearch } satisfies ResearcherInput));
 }
 
-/** At least two, so that there is something to share out; a single page is a topic of its own. */
-export function topicCount(pages: number): number {
-  return Math.min(pages, Math.max(2, Math.ceil(pages / PAGES_PER_TOPIC)));
-}
-
 async function search(step: Step, query: string, limit: number): Promise<FoundPage[]> {
   const { siteUrl } = await connect();
   return await step.read(
@@ -58,48 +51,4 @@ async function search(step: Step, query: string, limit: number): Promise<FoundPa
     ({ signal, idempotencyKey }) => searchSite(siteUrl, query, limit, { signal, stepKey: idempotencyKey }),
     { key: `search ${limit} ${query}` },
   );
-}
-
-/** The topics take turns, each its best page that nobody has yet, until there are `count` or no more. */
-export function shareOut(rankings: readonly (readonly FoundPage[])[], count: number): FoundPage[][] {
-  const lists: FoundPage[][] = rankings.map(() => []);
-  const taken = new Set<string>();
-  let progress = true;
-  while (progress && taken.size < count) {
-    progress = false;
-    for (const [index, ranking] of rankings.entries()) {
-      const next = ranking.find((page) => !taken.has(page.url));
-      if (!next || taken.size === count) continue;
-      taken.add(next.url);
-      lists[index]?.push(next);
-      progress = true;
-    }
-  }
-  return lists;
-}
-
-function numbered(topics: readonly PlannedTopic[], lists: readonly (readonly FoundPage[])[]): Topic[] {
-  let number = 0;
-  const withPages = topics.map((topic, index) => {
-    const pages = (lists[index] ?? []).map(({ url, title }): SourcePage => ({ number: ++number, url, title }));
-    return { ...topic, pages };
-  });
-  return withPages.filter((topic) => topic.pages.length > 0);
-}
-
-function distinct(topics: readonly PlannedTopic[], count: number): PlannedTopic[] {
-  return [...new Map(topics.map((topic) => [topic.title, topic])).values()].slice(0, count);
-}
-
-/** A page that the caller named; until it is read, its address is all that is known of it. */
-function givenPage(url: string): FoundPage {
-  const { hostname, pathname } = new URL(url);
-  const words = decodeURI(pathname).replace(/\.\w+$/, "").split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ");
-  return { url, title: words || hostname, snippet: hostname };
-}
-
-function byLikeness(topic: PlannedTopic, pages: readonly FoundPage[]): FoundPage[] {
-  const wanted = new Set(`${topic.title} ${topic.query}`.toLowerCase().split(/\W+/));
-  const shared = (page: FoundPage): number => page.title.toLowerCase().split(/\W+/).filter((word) => wanted.has(word)).length;
-  return [...pages].sort((a, b) => shared(b) - shared(a));
 }

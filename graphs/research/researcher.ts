@@ -1,9 +1,8 @@
 // One topic: the model calls its tools until the reading list is read, then takes a note on every page, all at once.
 //   think ⇄ tools ─▶ note (one for each page)
-import { AIMessage, type BaseMessage, isAIMessage, isToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, coerceMessageLikeToMessage, isAIMessage, isToolMessage } from "@langchain/core/messages";
 import { Annotation, END, Send, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
-import { coerceMessageLikeToMessage } from "@langchain/core/messages";
 import { durableNode } from "langgraph-longhaul";
 import { chatModel, messagesOf } from "./model.js";
 import { notePrompt, researchPrompt } from "./prompts.js";
@@ -24,7 +23,7 @@ const think = durableNode(ResearcherState, async (state) => {
   return { messages: [...opening, keepToReadingList(answer, state)] };
 });
 
-const note = durableNode(NoteInput, async ({ question, topicTitle, page }) => {
+const note = durableNode(async ({ question, topicTitle, page }: typeof NoteInput.State) => {
   const answer = await (await chatModel()).invoke(messagesOf(notePrompt(question, topicTitle, page)));
   return { notes: [{ topic: topicTitle, number: page.number, url: page.url, title: page.title, text: answer.text.trim() }] };
 });

@@ -70,14 +70,13 @@ export interface ResearcherInput {
   readonly canSearch: boolean;
 }
 
+/** What a researcher hands back. */
+export const ResearcherOutput = Annotation.Root({ notes: listOf<Note>(), leads: listOf<Lead>() });
+
 export const ResearcherState = Annotation.Root({
   ...MessagesAnnotation.spec,
+  ...ResearcherOutput.spec,
   question: Annotation<string>,
   topic: Annotation<Topic>,
   canSearch: Annotation<boolean>,
-  notes: listOf<Note>(),
-  leads: listOf<Lead>(),
 });
-
-/** What a researcher hands back. */
-export const ResearcherOutput = Annotation.Root({ notes: listOf<Note>(), leads: listOf<Lead>() });

@@ -27,8 +27,8 @@ export interface PublisherOptions {
 }
 
 export interface Publisher extends RunningServer {
-  /** How many posts became new through this process. */
-  readonly published: number;
+  /** The keys whose post became new through this process. */
+  readonly published: ReadonlySet<string>;
   find(key: string): Promise<Post | undefined>;
 }
 
@@ -36,7 +36,7 @@ const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 export async function startPublisher({ log, directory, latencyMs = 50 }: PublisherOptions): Promise<Publisher> {
   await mkdir(join(directory, ".posts"), { recursive: true });
-  let published = 0;
+  const published = new Set<string>();
   // Requests are handled one after the other: two with one key can then never both find nothing.
   let queue: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -60,7 +60,7 @@ export async function startPublisher({ log, directory, latencyMs = 50 }: Publish
       const before = await findPost(directory, key);
       if (before) return before;
       await storePost(directory, { key, title, body });
-      published += 1;
+      published.add(key);
       return undefined;
     });
     await delay(latencyMs);
@@ -70,10 +70,8 @@ export async function startPublisher({ log, directory, latencyMs = 50 }: Publish
   return {
     url: server.url,
     close: server.close,
+    published,
     find: (key) => findPost(directory, key),
-    get published() {
-      return published;
-    },
   };
 }
 

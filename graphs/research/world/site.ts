@@ -10,14 +10,14 @@ import { buildSearchIndex } from "./searchIndex.js";
 
 export interface SiteOptions {
   readonly log: RequestLog;
-  /** How long the site thinks before it answers. @default 20 */
+  /** How long the site thinks before it answers. @default 30 */
   readonly latencyMs?: number;
 }
 
 const MAX_HITS = 500;
 
 /** Starts the site. Every page and search is counted when its request arrives. */
-export async function startSite({ log, latencyMs = 20 }: SiteOptions): Promise<RunningServer> {
+export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<RunningServer> {
   const pages = await loadCorpus();
   const byPath = new Map(pages.map((page) => [page.path, page]));
   const index = buildSearchIndex(pages);

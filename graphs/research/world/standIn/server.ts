@@ -12,7 +12,7 @@ import { answer, textOf } from "./answer.js";
 
 export interface StandInOptions {
   readonly log: RequestLog;
-  /** How long an answer takes. @default 60 */
+  /** How long an answer takes. @default 200 */
   readonly latencyMs?: number;
 }
 
@@ -24,7 +24,7 @@ const TOKENS_PER_MESSAGE = 4;
 const CHARS_PER_CHUNK = 80;
 
 /** Starts the server; `url` is the base URL for an OpenAI client, `/v1` included. */
-export async function startStandIn({ log, latencyMs = 60 }: StandInOptions): Promise<RunningServer> {
+export async function startStandIn({ log, latencyMs = 200 }: StandInOptions): Promise<RunningServer> {
   const sender = new AsyncLocalStorage<string | undefined>();
   const response = async (request: ChatCompletionRequest): Promise<FixtureResponse> => {
     log.record("model", bodyHashOf(request), sender.getStore());

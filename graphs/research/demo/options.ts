@@ -1,0 +1,135 @@
+// The demo's command line. Every value is checked here, before anything starts; a bad one is a UsageError (exit code 2).
+import { readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { topicCount } from "../topics.js";
+
+export interface DemoOptions {
+  readonly threadId: string;
+  readonly pages: number;
+  /** SIGKILL at this recorded step; undefined: never. */
+  readonly killAt: number | undefined;
+  /** Real pages to read instead of the site's. */
+  readonly urls: readonly string[];
+  readonly question: string | undefined;
+  readonly json: boolean;
+}
+
+/** Says what is wrong with the command line, or holds the help text that was asked for. */
+export class UsageError extends Error {
+  constructor(
+    message: string,
+    readonly exitCode: 0 | 2,
+  ) {
+    super(message);
+    this.name = "UsageError";
+  }
+}
+
+interface RawOptions {
+  pages?: number;
+  killAt?: number | "none";
+  thread?: string;
+  urls?: readonly string[];
+  question?: string;
+  json?: boolean;
+}
+
+const DEFAULT_PAGES = 40;
+/** LangGraph puts the thread id into keys and file names of tools around it; nobody needs a longer one. */
+const MAX_THREAD_ID_CHARS = 200;
+
+/** @throws UsageError for a bad option, and for `--help`, whose text it carries. */
+export function parseOptions(argv: readonly string[], corpusPages: number): DemoOptions {
+  const printed: string[] = [];
+  const command = describe(corpusPages)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => printed.push(text), writeErr: (text) => printed.push(text) });
+  try {
+    command.parse([...argv], { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    throw new UsageError(printed.join("").trim() || error.message, error.exitCode === 0 ? 0 : 2);
+  }
+  return complete(command.opts<RawOptions>(), corpusPages);
+}
+
+/** How many steps a run records: its middle is where the demo kills it. */
+export function expectedSteps(pages: number, fromUrls: boolean): number {
+  const topics = topicCount(pages);
+  const searches = fromUrls ? 0 : 2 + topics * 2;
+  const turns = topics * (fromUrls ? 1 : 2);
+  return searches + turns + 2 * pages + ["plan", "synthesis", "publish"].length;
+}
+
+function complete(raw: RawOptions, corpusPages: number): DemoOptions {
+  const urls = (raw.urls ?? []).slice(0, raw.pages);
+  if (urls.length === 0 && (raw.pages ?? 0) > corpusPages) {
+    throw new UsageError(`Expected --pages to be at most ${corpusPages}, the pages of the site, got ${raw.pages}.`, 2);
+  }
+  const pages = urls.length || raw.pages || DEFAULT_PAGES;
+  const middle = Math.max(1, Math.floor(expectedSteps(pages, urls.length > 0) / 2));
+  return {
+    threadId: raw.thread ?? `research-${randomUUID().slice(0, 8)}`,
+    pages,
+    killAt: raw.killAt === "none" ? undefined : (raw.killAt ?? middle),
+    urls,
+    question: raw.question,
+    json: raw.json === true,
+  };
+}
+
+function describe(corpusPages: number): Command {
+  return new Command("npm run demo --")
+    .description("Researches a question over many pages, is killed on the way, comes back, and publishes one report. Nothing recorded is done twice.")
+    .addOption(new Option("--pages <n>", `how many pages to read, at most ${corpusPages} of the site (default: ${DEFAULT_PAGES})`).argParser(positiveInteger))
+    .addOption(new Option("--kill-at <n|none>", "SIGKILL the worker at its n-th recorded step (default: in the middle)").argParser(stepOrNone))
+    .addOption(new Option("--thread <id>", "go on with this thread, or name a new one").argParser(threadId))
+    .addOption(new Option("--urls <file>", "read these web pages, one URL a line, instead of the site").argParser(urlsIn))
+    .addOption(new Option("--question <text>", "what to find out").argParser(someText))
+    .option("--json", "print one JSON object a line on stdout, and nothing else")
+    .allowExcessArguments(false)
+    .helpOption("--help", "show this text");
+}
+
+function positiveInteger(value: string): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("Expected a positive integer.");
+  return number;
+}
+
+function stepOrNone(value: string): number | "none" {
+  if (value === "none") return value;
+  if (!/^\d+$/.test(value) || Number(value) < 1) throw new InvalidArgumentError('Expected a positive integer or "none".');
+  return positiveInteger(value);
+}
+
+function threadId(value: string): string {
+  if (value.trim() === "" || value.length > MAX_THREAD_ID_CHARS || value.includes("\0")) {
+    throw new InvalidArgumentError(`Expected 1 to ${MAX_THREAD_ID_CHARS} characters.`);
+  }
+  return value;
+}
+
+function someText(value: string): string {
+  if (value.trim() === "") throw new InvalidArgumentError("Expected a question.");
+  return value.trim().replace(/\s+/g, " ");
+}
+
+function urlsIn(file: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new InvalidArgumentError(`Cannot read the file: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  for (const line of lines) {
+    if (!URL.canParse(line) || !/^https?:$/.test(new URL(line).protocol)) throw new InvalidArgumentError(`Expected one http(s) URL a line, got "${line}".`);
+  }
+  if (lines.length === 0) throw new InvalidArgumentError("The file holds no URL.");
+  return [...new Set(lines)];
+}

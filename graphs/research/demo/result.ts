@@ -1,0 +1,87 @@
+// The end of the demo: what was measured, whether it is what was promised, and how it is shown.
+import Table from "cli-table3";
+import type { Publisher } from "../world/publisher.js";
+import type { RequestLog } from "../world/requestLog.js";
+import { type Audit, audit, type Counts, type Kill } from "./audit.js";
+import type { Receipt } from "./receipts.js";
+
+/** The last line of `--json`. */
+export interface DemoResult {
+  readonly event: "done";
+  readonly threadId: string;
+  readonly pages: number;
+  readonly kills: number;
+  readonly steps: number;
+  readonly replayed: number;
+  readonly costUsd: number;
+  readonly world: { readonly pagesServed: number; readonly published: number; readonly modelRequests: number };
+  readonly recorded: Counts;
+  readonly inFlightAtKill: number;
+  readonly duplicates: Counts;
+  readonly report: string;
+}
+
+export interface Measured {
+  readonly threadId: string;
+  readonly log: RequestLog;
+  readonly publisher: Publisher;
+  readonly receipts: readonly Receipt[];
+  readonly kills: readonly Kill[];
+  readonly startedAt: Date;
+  readonly replayed: number;
+  readonly report: string;
+}
+
+const NANO = 1e9;
+
+export async function measure({ threadId, log, publisher, receipts, kills, startedAt, replayed, report }: Measured): Promise<DemoResult> {
+  const found: Audit = audit({ requests: log.requests, receipts, kills, startedAt });
+  return {
+    event: "done",
+    threadId,
+    pages: receipts.filter((receipt) => receipt.name === "read_page").length,
+    kills: kills.length,
+    steps: receipts.length,
+    replayed,
+    costUsd: Number(receipts.reduce((sum, receipt) => sum + receipt.costNanoUsd, 0n)) / NANO,
+    world: { pagesServed: log.count("page"), published: await countPosts(publisher, receipts), modelRequests: log.count("model") },
+    recorded: found.recorded,
+    inFlightAtKill: found.inFlightAtKill,
+    duplicates: found.duplicates,
+    report,
+  };
+}
+
+/** Posts that became new while we watched, and posts of this thread's receipts from an earlier run of the demo. */
+async function countPosts(publisher: Publisher, receipts: readonly Receipt[]): Promise<number> {
+  const keys = new Set(publisher.published);
+  for (const { key, effect } of receipts) if (effect === "write" && (await publisher.find(key))) keys.add(key);
+  return keys.size;
+}
+
+/** What of the promise was not kept; empty when all was. */
+export function brokenPromises({ world, duplicates }: DemoResult): string[] {
+  const broken: string[] = [];
+  if (world.published !== 1) broken.push(`The report was published ${world.published} times.`);
+  for (const [kind, count] of Object.entries(duplicates)) if (count > 0) broken.push(`${count} ${kind} were done although their result was on record.`);
+  return broken;
+}
+
+/** The table at the end. */
+export function renderResult(result: DemoResult, killAt: number | undefined): string {
+  const { kills, steps, replayed, recorded, inFlightAtKill, duplicates, world } = result;
+  const table = new Table({ style: { head: [], border: [] } });
+  const killed = kills > 0 ? `${kills} time with SIGKILL, at its step ${killAt}` : killAt === undefined ? "no" : `no: the run had fewer steps than ${killAt}`;
+  table.push(
+    { Killed: killed },
+    { "Under way at the kill": `${inFlightAtKill} requests without a receipt` },
+    { "On record": `${steps} steps: ${recorded.reads} reads, ${recorded.models} model calls, ${recorded.writes} write` },
+    { "Answered from the ledger": `${replayed} steps` },
+    { "Done twice": `${duplicates.reads} reads, ${duplicates.models} model calls, ${duplicates.writes} writes` },
+    { "The world saw": `${world.pagesServed} pages served, ${world.modelRequests} model requests, ${world.published} report published` },
+    { Cost: `$${result.costUsd.toFixed(4)}` },
+    { Thread: result.threadId },
+    { Report: result.report },
+  );
+  return table.toString();
+}

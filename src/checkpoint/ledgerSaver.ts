@@ -1,0 +1,267 @@
+// LedgerSaver: LangGraph's PostgresSaver on the same tables, mended where it loses state. Versions are unique, so a
+// fork never meets another branch's values; the head is one row, so the newest checkpoint does not depend on workers'
+// clocks; a run's writes are refused once the thread is another's; and each write is one statement. This file speaks
+// LangGraph's contract; rows.ts reads, the gates write.
+import { randomInt } from "node:crypto";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointTuple,
+  type PendingWrite,
+  type SerializerProtocol,
+  TASKS,
+} from "@langchain/langgraph-checkpoint";
+import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
+import type pg from "pg";
+import { InvalidOptionError } from "../core/errors.js";
+import type { PooledDatabase } from "../postgres/pool.js";
+import { OpenGate, type WriteGate } from "./gate.js";
+import { loadCheckpoints, loadPendingSends, type StoredCheckpoint } from "./rows.js";
+import type { RunBinding } from "./runBinding.js";
+import { RunGate } from "./runGate.js";
+import { byId, listing, newest } from "./selection.js";
+import { awaitInDatabase, type CheckpointPair } from "./storedIds.js";
+
+/** What of a checkpoint's config matters here. */
+interface Address {
+  readonly threadId: string | undefined;
+  readonly ns: string | undefined;
+  readonly id: string | undefined;
+}
+
+/**
+ * A checkpointer for LangGraph that keeps forks, time travel and concurrent writers apart. By itself it stores
+ * whatever it is given as long as no run has the thread, and throws ThreadBusyError otherwise; `forRun` gives the
+ * view that a run writes through.
+ */
+export class LedgerSaver extends PostgresSaver {
+  readonly #open: () => Promise<PooledDatabase>;
+  readonly #schema: string;
+  readonly #gate: WriteGate;
+  readonly #run: RunGate | undefined;
+
+  /**
+   * @param open Opens the database: connects, migrates, calls `setupCheckpoints`. Called before every use, so it must
+   *   remember its answer, and never before the first.
+   * @param schema The schema of the ledger and the checkpoints, unquoted.
+   * @param serde @default LangGraph's JsonPlusSerializer
+   */
+  constructor(open: () => Promise<PooledDatabase>, schema: string, serde?: SerializerProtocol, run?: RunBinding) {
+    super(lazyPool(open), serde, { schema });
+    this.#open = open;
+    this.#schema = schema;
+    this.#run = run === undefined ? undefined : new RunGate(open, run);
+    this.#gate = this.#run ?? new OpenGate(open);
+  }
+
+  /**
+   * The view of this saver that one run writes through, on the same connections. Every write proves that the thread
+   * is still the run's; when it is not, the run is told by `lose`, the graph is left by GraphDrained, and everything
+   * the run sends afterwards is dropped.
+   */
+  forRun(run: RunBinding): LedgerSaver {
+    return new LedgerSaver(this.#open, this.#schema, this.serde, run);
+  }
+
+  /** True when the last superstep of the run's root graph asked a person something. Always false outside a run. */
+  get interrupted(): boolean {
+    return this.#run?.interrupted ?? false;
+  }
+
+  /**
+   * The durability barrier: resolves when every checkpoint is stored.
+   *
+   * @throws DurabilityBarrierError at once when one never will be, otherwise at the deadline.
+   */
+  async awaitStored(threadId: string, pairs: readonly CheckpointPair[], deadlineMs: number): Promise<void> {
+    if (this.#run !== undefined) return this.#run.stored.awaitStored(threadId, pairs, deadlineMs);
+    return awaitInDatabase(this.#open, threadId, pairs, deadlineMs);
+  }
+
+  /** Not needed: the tables are made when the database is opened. */
+  override async setup(): Promise<void> {
+    await this.#open();
+  }
+
+  /** Whole numbers as before, and after the point a random part: two branches never give one version to two values. */
+  override getNextVersion(current: number | undefined): number {
+    if (typeof current === "string") {
+      throw new InvalidOptionError(
+        `This thread has text as channel versions (${current}), which only LangGraph for Python writes. It cannot go on here.`,
+      );
+    }
+    return Math.floor(current ?? 0) + 1 + (1 + randomInt(999_999_998)) / 1e9;
+  }
+
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { threadId, ns = "", id } = addressOf(config);
+    if (threadId === undefined) return undefined;
+    const database = await this.#open();
+    const { checkpoints, headRow } = await loadCheckpoints(
+      database,
+      id === undefined ? newest(threadId, ns) : byId(threadId, ns, id),
+    );
+    const [stored] = checkpoints;
+    this.#gate.saw({
+      threadId,
+      ns,
+      headRow,
+      askedId: id,
+      foundIds: checkpoints.map((checkpoint) => checkpoint.id),
+      ...(id === undefined ? { newestId: stored?.id ?? null } : {}),
+    });
+    return stored === undefined ? undefined : (await this.#tuples(database, [stored]))[0];
+  }
+
+  override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+    const { threadId, ns, id } = addressOf(config);
+    const { before, filter, limit } = options;
+    const selection = listing({
+      threadId,
+      ns,
+      id,
+      filter,
+      limit,
+      before: before === undefined ? undefined : addressOf(before),
+    });
+    const database = await this.#open();
+    const { checkpoints, headRow } = await loadCheckpoints(database, selection);
+    if (threadId !== undefined && ns !== undefined) {
+      const foundIds = checkpoints.map((checkpoint) => checkpoint.id);
+      this.#gate.saw({ threadId, ns, headRow, askedId: undefined, foundIds });
+    }
+    yield* await this.#tuples(database, checkpoints);
+  }
+
+  override async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
+    const { threadId, ns = "", id: parentId } = addressOf(config);
+    if (threadId === undefined)
+      throw new InvalidOptionError("Expected `configurable.thread_id` in the config of a checkpoint.");
+    const [blobs, stored] = await Promise.all([
+      this._dumpBlobs(threadId, ns, checkpoint.channel_values, newVersions),
+      this._dumpMetadata(metadata),
+    ]);
+    await this.#gate.put({
+      threadId,
+      ns,
+      id: checkpoint.id,
+      parentId,
+      source: metadata.source,
+      replay: config.configurable?.["__pregel_replay_state"] !== undefined,
+      checkpoint: JSON.stringify(this._dumpCheckpoint(checkpoint)),
+      metadata: JSON.stringify(stored),
+      values: blobs.map(([, , channel, version, type, bytes]) => ({ channel, version, type, bytes })),
+    });
+    return { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: checkpoint.id } };
+  }
+
+  override async putWrites(
+    config: RunnableConfig,
+    writes: PendingWrite[],
+    taskId: string,
+    taskPath = "",
+  ): Promise<void> {
+    const { threadId, ns = "", id } = addressOf(config);
+    if (threadId === undefined || id === undefined) {
+      throw new InvalidOptionError(
+        "Expected `configurable.thread_id` and `configurable.checkpoint_id` in the config of pending writes.",
+      );
+    }
+    if (writes.length === 0) return;
+    const dumped = await this._dumpWrites(
+      threadId,
+      ns,
+      id,
+      taskId,
+      writes.map(([channel, value]) => [String(channel), value]),
+    );
+    const rows = dumped.map(([, , , , idx, channel, type, bytes]) => ({ idx, channel, type, bytes }));
+    await this.#gate.putWrites({ threadId, ns, checkpointId: id, taskId, taskPath, writes: rows });
+  }
+
+  /** Deletes the thread's checkpoints. What the ledger knows of the thread's steps stays: it is evidence. */
+  override async deleteThread(threadId: string): Promise<void> {
+    const database = await this.#open();
+    await database.query("delete_checkpoints", DELETE, [threadId]);
+  }
+
+  /** Values are revived one checkpoint after the other, so that a long history does not stand in memory twice. */
+  async #tuples(database: PooledDatabase, stored: readonly StoredCheckpoint[]): Promise<CheckpointTuple[]> {
+    const tuples: CheckpointTuple[] = [];
+    for (const row of stored) tuples.push(await this.#tuple(database, row));
+    return tuples;
+  }
+
+  async #tuple(database: PooledDatabase, row: StoredCheckpoint): Promise<CheckpointTuple> {
+    const at = (id: string) => ({
+      configurable: { thread_id: row.threadId, checkpoint_ns: row.ns, checkpoint_id: id },
+    });
+    const revive = async ({ type, bytes }: { type: string; bytes: Uint8Array }): Promise<unknown> =>
+      this.serde.loadsTyped(type, bytes);
+    const values = await Promise.all(row.values.map(async (value) => [value.channel, await revive(value)] as const));
+    const checkpoint = await this._loadCheckpoint(row.checkpoint as unknown as Checkpoint, []);
+    checkpoint.channel_values = Object.fromEntries(values);
+    if (checkpoint.v < 4 && row.parentId !== undefined)
+      await this.#addPendingSends(database, row, row.parentId, checkpoint, revive);
+    return {
+      config: at(row.id),
+      checkpoint,
+      metadata: await this._loadMetadata(row.metadata),
+      ...(row.parentId === undefined ? {} : { parentConfig: at(row.parentId) }),
+      pendingWrites: await Promise.all(
+        row.writes.map(
+          async (write) => [write.taskId, write.channel, await revive(write)] as [string, string, unknown],
+        ),
+      ),
+    };
+  }
+
+  /** Checkpoints of LangGraph before 0.4 kept their Sends with the parent; the engine of today looks for a channel. */
+  async #addPendingSends(
+    database: PooledDatabase,
+    row: StoredCheckpoint,
+    parentId: string,
+    checkpoint: Checkpoint,
+    revive: (value: { type: string; bytes: Uint8Array }) => Promise<unknown>,
+  ): Promise<void> {
+    const sends = (await loadPendingSends(database, row.threadId, row.ns, [parentId], TASKS)).get(parentId);
+    if (sends === undefined) return;
+    checkpoint.channel_values[TASKS] = await Promise.all(sends.map(revive));
+    const versions = Object.values(checkpoint.channel_versions).map(Number);
+    checkpoint.channel_versions[TASKS] = versions.length > 0 ? Math.max(...versions) : this.getNextVersion(undefined);
+  }
+}
+
+const DELETE = `
+with gone as (delete from {schema}.checkpoints where thread_id = $1),
+blobs as (delete from {schema}.checkpoint_blobs where thread_id = $1),
+writes as (delete from {schema}.checkpoint_writes where thread_id = $1)
+delete from {schema}.heads where thread_id = $1`;
+
+function addressOf(config: RunnableConfig): Address {
+  const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};
+  return { threadId: text(thread_id), ns: text(checkpoint_ns), id: text(checkpoint_id) || undefined };
+}
+
+function text(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : String(value);
+}
+
+/** PostgresSaver wants a pool at construction, and this saver has none before its first use. */
+function lazyPool(open: () => Promise<PooledDatabase>): pg.Pool {
+  const pool = {
+    query: async (query: string, values?: unknown[]) => (await open()).pool.query(query, values),
+    connect: async () => (await open()).pool.connect(),
+    end: async () => (await open()).pool.end(),
+  };
+  // The three methods are all that PostgresSaver calls.
+  return pool as unknown as pg.Pool;
+}

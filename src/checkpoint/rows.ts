@@ -1,0 +1,161 @@
+// Reading checkpoints: one statement and one round trip for a checkpoint, its values, its pending writes and the head
+// of its namespace. Values come as rows of their own, not as arrays of bytes, which the driver parses letter by letter.
+import { compareWritesSortKeys } from "@langchain/langgraph-checkpoint";
+import type { Database } from "../postgres/pool.js";
+
+/** Which checkpoints to read: a statement's condition, named by its shape so that it is prepared once. */
+export interface Selection {
+  readonly shape: string;
+  /** Common table expressions that `where` uses, each ending in a comma. */
+  readonly with?: string;
+  readonly where: string;
+  readonly limit: number | undefined;
+  readonly values: readonly unknown[];
+  /** The namespace whose head is read along with it. */
+  readonly headOf: { readonly threadId: string; readonly ns: string } | undefined;
+}
+
+/** A value as it is stored: what the serializer called its type, and its bytes. */
+export interface StoredValue {
+  readonly type: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface StoredCheckpoint {
+  readonly threadId: string;
+  readonly ns: string;
+  readonly id: string;
+  readonly parentId: string | undefined;
+  /** LangGraph's checkpoint without its values. */
+  readonly checkpoint: Record<string, unknown>;
+  readonly metadata: Record<string, unknown>;
+  readonly values: readonly (StoredValue & { readonly channel: string })[];
+  /** In the order in which the superstep applied them. */
+  readonly writes: readonly (StoredValue & { readonly taskId: string; readonly channel: string })[];
+}
+
+export interface Loaded {
+  /** The newest first. */
+  readonly checkpoints: readonly StoredCheckpoint[];
+  /** The heads row that was asked for, if there is one. */
+  readonly headRow: string | undefined;
+}
+
+export const NEWEST_FIRST = "cp.longhaul_seq desc, cp.checkpoint_id desc";
+
+interface Row {
+  readonly n: number;
+  readonly part: "head" | "checkpoint" | "value" | "write";
+  readonly a: string;
+  readonly b: string;
+  readonly c: string;
+  readonly d: string | null;
+  readonly idx: number | null;
+  readonly checkpoint: Record<string, unknown> | null;
+  readonly metadata: Record<string, unknown> | null;
+  readonly blob: Buffer | null;
+}
+
+function selectText(selection: Selection): { text: string; values: unknown[] } {
+  const values = [...selection.values];
+  const next = (value: unknown) => `$${values.push(value)}`;
+  const limit = selection.limit === undefined ? "" : `limit ${next(selection.limit)}::bigint`;
+  const { headOf } = selection;
+  const head =
+    headOf === undefined
+      ? ""
+      : `union all select 0, 'head', h.checkpoint_id, null, null, null, null, null, null, null from {schema}.heads h
+  where h.thread_id = ${next(headOf.threadId)}::text and h.checkpoint_ns = ${next(headOf.ns)}::text`;
+  const text = `with ${selection.with ?? ""} picked as materialized (
+  select cp.*, row_number() over (order by ${NEWEST_FIRST})::int as n from {schema}.checkpoints cp
+  where ${selection.where} order by ${NEWEST_FIRST} ${limit}
+)
+select p.n, 'checkpoint' as part, p.thread_id as a, p.checkpoint_ns as b, p.checkpoint_id as c, p.parent_checkpoint_id as d,
+  null::int as idx, p.checkpoint, p.metadata, null::bytea as blob from picked p
+union all
+select p.n, 'value', v.key, bl.type, null, null, null, null, null, bl.blob from picked p
+  cross join lateral jsonb_each_text(p.checkpoint -> 'channel_versions') v
+  join {schema}.checkpoint_blobs bl on bl.thread_id = p.thread_id and bl.checkpoint_ns = p.checkpoint_ns
+    and bl.channel = v.key and bl.version = v.value
+  where bl.type <> 'empty'
+union all
+select p.n, 'write', w.task_id, w.channel, w.type, w.longhaul_path, w.idx, null, null, w.blob from picked p
+  join {schema}.checkpoint_writes w on w.thread_id = p.thread_id and w.checkpoint_ns = p.checkpoint_ns
+    and w.checkpoint_id = p.checkpoint_id
+${head}`;
+  return { text, values };
+}
+
+export async function loadCheckpoints(database: Database, selection: Selection): Promise<Loaded> {
+  const { text, values } = selectText(selection);
+  const shape = `${selection.shape}${selection.limit === undefined ? "" : "_n"}${selection.headOf === undefined ? "" : "_h"}`;
+  const rows = await database.query<Row>(`load_${shape}`, text, values);
+  const byNumber = new Map<number, Row[]>();
+  for (const row of rows) {
+    const group = byNumber.get(row.n);
+    if (group === undefined) byNumber.set(row.n, [row]);
+    else group.push(row);
+  }
+  const headRow = byNumber.get(0)?.[0]?.a;
+  byNumber.delete(0);
+  const checkpoints = [...byNumber].sort(([a], [b]) => a - b).map(([, group]) => gather(group));
+  return { checkpoints, headRow };
+}
+
+function gather(rows: readonly Row[]): StoredCheckpoint {
+  const main = rows.find((row) => row.part === "checkpoint");
+  if (main === undefined) throw new Error("PostgreSQL returned parts of a checkpoint without the checkpoint.");
+  const writes = rows.filter((row) => row.part === "write");
+  // Also when no path is stored: the database's collation is not the order that LangGraph runs tasks in.
+  writes.sort((left, right) => compareWritesSortKeys(sortKey(left), sortKey(right)));
+  return {
+    threadId: main.a,
+    ns: main.b,
+    id: main.c,
+    parentId: main.d ?? undefined,
+    checkpoint: main.checkpoint ?? {},
+    metadata: main.metadata ?? {},
+    values: rows
+      .filter((row) => row.part === "value")
+      .map((row) => ({ channel: row.a, type: row.b, bytes: bytesOf(row) })),
+    writes: writes.map((row) => ({ taskId: row.a, channel: row.b, type: row.c, bytes: bytesOf(row) })),
+  };
+}
+
+function sortKey(row: Row): [string, string, number] {
+  return [row.d ?? "", row.a, row.idx ?? 0];
+}
+
+function bytesOf(row: Row): Uint8Array {
+  return row.blob ?? new Uint8Array();
+}
+
+const SENDS = `
+select w.checkpoint_id, w.task_id, w.idx, w.type, w.blob from {schema}.checkpoint_writes w
+where w.thread_id = $1 and w.checkpoint_ns = $2 and w.checkpoint_id = any($3::text[]) and w.channel = $4`;
+
+/** What older LangGraphs (checkpoint versions below 4) kept of their Sends, by checkpoint, in order. */
+export async function loadPendingSends(
+  database: Database,
+  threadId: string,
+  ns: string,
+  checkpointIds: readonly string[],
+  channel: string,
+): Promise<Map<string, StoredValue[]>> {
+  interface SendRow {
+    readonly checkpoint_id: string;
+    readonly task_id: string;
+    readonly idx: number;
+    readonly type: string;
+    readonly blob: Buffer;
+  }
+  const rows = await database.query<SendRow>("load_sends", SENDS, [threadId, ns, checkpointIds, channel]);
+  rows.sort((a, b) => compareWritesSortKeys(["", a.task_id, a.idx], ["", b.task_id, b.idx]));
+  const sends = new Map<string, StoredValue[]>();
+  for (const row of rows) {
+    const list = sends.get(row.checkpoint_id) ?? [];
+    list.push({ type: row.type, bytes: row.blob });
+    sends.set(row.checkpoint_id, list);
+  }
+  return sends;
+}

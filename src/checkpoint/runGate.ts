@@ -1,0 +1,178 @@
+// The gate of one run: every write proves in its own statement that the thread is still this run's (G2, G27), and a
+// checkpoint also that the head is the one this run last saw: the second lock. A refusal ends the run silently (G3):
+// it leaves the graph as GraphDrained, and whatever the run still sends, errors included, is dropped.
+import { GraphDrained } from "@langchain/langgraph";
+import { INTERRUPT, RESUME } from "@langchain/langgraph-checkpoint";
+import { LeaseLostError, type LonghaulError, StaleWriterError } from "../core/errors.js";
+import type { PooledDatabase } from "../postgres/pool.js";
+import { OpenGate, type Sight, type WriteGate } from "./gate.js";
+import { HeadPlace } from "./headPlace.js";
+import type { RunBinding } from "./runBinding.js";
+import { StoredIds } from "./storedIds.js";
+import {
+  checkpointValues,
+  type NewCheckpoint,
+  type NewWrites,
+  NOW,
+  replaces,
+  STORE_CHECKPOINT,
+  storeWrites,
+  writesValues,
+} from "./writes.js";
+
+/** LangGraph's task id for what belongs to no task: input, commands. */
+const NULL_TASK_ID = "00000000-0000-0000-0000-000000000000";
+
+const leaseOf = (epoch: string) => `
+lease as (
+  select 1 as yes from {schema}.threads t, at
+  where t.thread_id = $1::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
+)`;
+
+// $12: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
+const PUT = `with ${NOW}, ${leaseOf("$11")},
+moved as (
+  update {schema}.heads h set checkpoint_id = $7 from lease
+  where $12::text is not null and h.thread_id = $1 and h.checkpoint_ns = $2 and h.checkpoint_id in ($12, $7) returning 1
+),
+made as (
+  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $7 from lease where $12 is null
+  on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id
+  where h.checkpoint_id = excluded.checkpoint_id returning 1
+),
+allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT}
+select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored`;
+
+const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf("$10")},
+allowed as (select yes from lease), ${storeWrites(replace)}
+select (select count(*) from lease)::int as leased`;
+const PUT_WRITES = { true: putWritesText(true), false: putWritesText(false) };
+
+const HEAD = `
+select (select h.checkpoint_id from {schema}.heads h where h.thread_id = $1 and h.checkpoint_ns = $2) as head_row,
+  (select c.checkpoint_id from {schema}.checkpoints c where c.thread_id = $1 and c.checkpoint_ns = $2
+    order by c.longhaul_seq desc, c.checkpoint_id desc limit 1) as newest`;
+
+export class RunGate implements WriteGate {
+  readonly stored: StoredIds;
+  /** The root's last superstep asked a person something, and nothing came after it. */
+  interrupted = false;
+  readonly #others: OpenGate;
+  readonly #places = new Map<string, HeadPlace>();
+
+  constructor(
+    readonly open: () => Promise<PooledDatabase>,
+    readonly run: RunBinding,
+  ) {
+    this.#others = new OpenGate(open);
+    this.stored = new StoredIds(open, run);
+  }
+
+  saw(sight: Sight): void {
+    if (!this.#isOurs(sight.threadId)) return;
+    this.#place(sight.ns).saw(sight);
+    for (const id of sight.foundIds) this.stored.add(sight.ns, id);
+  }
+
+  async put(row: NewCheckpoint): Promise<void> {
+    if (!this.#isOurs(row.threadId)) return this.#others.put(row);
+    const place = this.#place(row.ns);
+    return place.inTurn(async () => {
+      if (this.run.lost !== undefined) return;
+      try {
+        await this.#put(place, row);
+      } catch (error) {
+        this.stored.fail(row.ns, error);
+        if (this.run.lost === undefined) place.forget();
+        throw error;
+      }
+      if (row.ns === "") this.interrupted = false;
+    });
+  }
+
+  async #put(place: HeadPlace, row: NewCheckpoint): Promise<void> {
+    const database = await this.open();
+    if (place.needsHead(row)) {
+      const [head] = await database.query<{ head_row: string | null; newest: string | null }>("head", HEAD, [
+        row.threadId,
+        row.ns,
+      ]);
+      place.learn(head?.head_row ?? null, head?.newest ?? null);
+    }
+    const problem = place.problemWith(row);
+    if (problem !== undefined) throw this.#lose(new StaleWriterError(problem, { threadId: row.threadId }));
+    const values = [...checkpointValues(row), this.run.ticket.epoch, place.headRow ?? null];
+    const [answer] = await database.query<{ leased: number; stored: number }>("run_put", PUT, values);
+    if (answer?.stored === 1 || (await this.#isHead(database, row))) {
+      place.moved(row.id);
+      this.stored.add(row.ns, row.id);
+      return;
+    }
+    if (answer?.leased !== 1) throw this.#lose(leaseLost(row.threadId));
+    throw this.#lose(
+      new StaleWriterError(
+        `Thread "${row.threadId}" was moved on by another writer since this run loaded it. This run stores nothing more; run the thread again.`,
+        { threadId: row.threadId },
+      ),
+    );
+  }
+
+  /** Zero rows is a question: the put may have been committed with its answer lost, and the lease have ended since (G20). */
+  async #isHead(database: PooledDatabase, row: NewCheckpoint): Promise<boolean> {
+    const [head] = await database.query<{ head_row: string | null }>("head", HEAD, [row.threadId, row.ns]);
+    return head?.head_row === row.id;
+  }
+
+  async putWrites(row: NewWrites): Promise<void> {
+    if (!this.#isOurs(row.threadId)) return this.#others.putWrites(row);
+    if (this.run.lost !== undefined) return;
+    this.#refuseResumeInThePast(row);
+    if (row.ns === "" && row.writes.some(({ channel }) => channel === INTERRUPT)) this.interrupted = true;
+    const database = await this.open();
+    const replace = replaces(row);
+    const name = replace ? "run_writes_over" : "run_writes";
+    const values = [...writesValues(row), this.run.ticket.epoch];
+    const [answer] = await database.query<{ leased: number }>(name, PUT_WRITES[`${replace}`], values);
+    if (answer?.leased !== 1) throw this.#lose(leaseLost(row.threadId));
+  }
+
+  /** LangGraph would run the old task again with the new answer, under the old identity: steps would replay the old one (G18). */
+  #refuseResumeInThePast(row: NewWrites): void {
+    if (row.ns !== "" || row.taskId !== NULL_TASK_ID || !row.writes.some(({ channel }) => channel === RESUME)) return;
+    if (!this.#place("").isPast(row.checkpointId)) return;
+    throw this.#lose(
+      new StaleWriterError(
+        `Command({ resume }) was sent to a checkpoint that thread "${row.threadId}" has moved past. Answer at the head, or fork ` +
+          "first: updateState at the old checkpoint, then resume what it returns.",
+        { threadId: row.threadId },
+      ),
+    );
+  }
+
+  #isOurs(threadId: string): boolean {
+    return threadId === this.run.ticket.threadId;
+  }
+
+  #place(ns: string): HeadPlace {
+    const place = this.#places.get(ns) ?? new HeadPlace(ns);
+    this.#places.set(ns, place);
+    return place;
+  }
+
+  /** The same shape as every other way out of a durable graph that is no failure. */
+  #lose(error: LonghaulError): GraphDrained {
+    const { threadId } = this.run.ticket;
+    if (this.run.lost === undefined) this.run.lose(error);
+    this.stored.wake();
+    return new GraphDrained(`longhaul:${JSON.stringify({ kind: "lost", threadId, message: error.message })}`);
+  }
+}
+
+function leaseLost(threadId: string): LeaseLostError {
+  return new LeaseLostError(
+    `Thread "${threadId}" was taken over by another run, or its lease ran out. This run stores nothing more.`,
+    {
+      threadId,
+    },
+  );
+}

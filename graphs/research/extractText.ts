@@ -16,6 +16,7 @@ type Block = { readonly tagName: string; readonly textContent: string; readonly 
 /** The readable text of a page; `text` is empty when there is none. */
 export function extractText(html: string): ExtractedPage {
   const { document } = parseHTML(html);
+  for (const element of document.querySelectorAll("script, style, noscript, template")) element.remove();
   const documentTitle = (document.title ?? "").trim();
   const headline = (document.querySelector("h1")?.textContent ?? "").replace(/\s+/g, " ").trim();
   const main: Block | null = document.querySelector("main") ?? document.querySelector("article") ?? document.body;
@@ -30,7 +31,7 @@ export function extractText(html: string): ExtractedPage {
 
 const HEADING = /^H[1-6]$/;
 const LEAF = new Set(["P", "LI", "DT", "DD", "TD", "TH", "BLOCKQUOTE", "FIGCAPTION", "SUMMARY"]);
-const SKIP = new Set(["SCRIPT", "STYLE", "NAV", "FOOTER", "HEADER", "FORM", "BUTTON", "SVG", "NOSCRIPT", "TEMPLATE"]);
+const SKIP = new Set(["NAV", "FOOTER", "HEADER", "FORM", "BUTTON", "SVG"]);
 
 function blocksOf(root: Block): string {
   const blocks: string[] = [];

@@ -1,12 +1,11 @@
-// Writes the report from the notes. The model writes the text; the list of sources is put together here, from the pages
-// that were really read, so that no citation can point at nothing.
+// Writes the report from the notes: one model call, whose text report.ts completes.
 import { durableNode } from "langgraph-longhaul";
-import { connect, type ModelAccess } from "./connection.js";
+import { connect } from "./connection.js";
 import { chatModel, messagesOf } from "./model.js";
 import { synthesisPrompt } from "./prompts.js";
-import { type Lead, type Note, ResearchState } from "./state.js";
+import { assembleReport } from "./report.js";
+import { ResearchState } from "./state.js";
 
-const MAX_LEADS = 10;
 const NO_USE = /^nothing\.?$/i;
 
 export const synthesis = durableNode(ResearchState, async ({ question, title, topics, notes, leads }) => {
@@ -16,25 +15,3 @@ export const synthesis = durableNode(ResearchState, async ({ question, title, to
   const { model } = await connect();
   return { report: assembleReport({ text: answer.text, title, read, leads, model }) };
 });
-
-/** The model's text with its sources, what was found beside them, and who wrote it. */
-export function assembleReport(parts: { text: string; title: string; read: readonly Note[]; leads: readonly Lead[]; model: ModelAccess }): string {
-  const { text, title, read, leads, model } = parts;
-  const known = new Set(read.map((note) => note.number));
-  const body = text.trim().replace(/ ?\[(\d+)\]/g, (citation, number: string) => (known.has(Number(number)) ? citation : ""));
-  const readUrls = new Set(read.map((note) => note.url));
-  const unread = [...new Map(leads.map((lead) => [lead.url, lead])).values()].filter((lead) => !readUrls.has(lead.url));
-  const sections = [
-    body.startsWith("# ") ? body : `# ${title}\n\n${body}`,
-    `## Sources\n\n${read.map((note) => `[${note.number}] [${note.title}](${note.url})`).join("  \n")}`,
-  ];
-  if (unread.length > 0) {
-    sections.push(`## Found, not read\n\n${unread.slice(0, MAX_LEADS).map((lead) => `- [${lead.title}](${lead.url})`).join("\n")}`);
-  }
-  sections.push(
-    model.standIn
-      ? `*Written without a language model: an offline stand-in, priced as ${model.name}, chose and quoted sentences from ${read.length} pages.*`
-      : `*Written by ${model.name} from ${read.length} pages.*`,
-  );
-  return `${sections.join("\n\n")}\n`;
-}

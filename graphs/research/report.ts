@@ -1,0 +1,29 @@
+// What surrounds the model's text in a report. The sources are listed here, from the pages that were really read, so that
+// no citation points at nothing.
+import type { ModelAccess } from "./connection.js";
+import type { Lead, Note } from "./state.js";
+
+/** More would be a list of the site, not a hint. */
+const MAX_LEADS = 10;
+
+/** The model's text with its sources, what was found beside them, and who wrote it. */
+export function assembleReport(parts: { text: string; title: string; read: readonly Note[]; leads: readonly Lead[]; model: ModelAccess }): string {
+  const { text, title, read, leads, model } = parts;
+  const known = new Set(read.map((note) => note.number));
+  const body = text.trim().replace(/ ?\[(\d+)\]/g, (citation, number: string) => (known.has(Number(number)) ? citation : ""));
+  const readUrls = new Set(read.map((note) => note.url));
+  const unread = [...new Map(leads.map((lead) => [lead.url, lead])).values()].filter((lead) => !readUrls.has(lead.url));
+  const sections = [
+    body.startsWith("# ") ? body : `# ${title}\n\n${body}`,
+    `## Sources\n\n${read.map((note) => `[${note.number}] [${note.title}](${note.url})`).join("  \n")}`,
+  ];
+  if (unread.length > 0) {
+    sections.push(`## Found, not read\n\n${unread.slice(0, MAX_LEADS).map((lead) => `- [${lead.title}](${lead.url})`).join("\n")}`);
+  }
+  sections.push(
+    model.standIn
+      ? `*Written without a language model: an offline stand-in, priced as ${model.name}, chose and quoted sentences from ${read.length} pages.*`
+      : `*Written by ${model.name} from ${read.length} pages.*`,
+  );
+  return `${sections.join("\n\n")}\n`;
+}

@@ -137,3 +137,24 @@ export interface StepEvent {
   readonly inputHash: string;
   readonly usage: Usage | undefined;
 }
+
+/** Why a run ended, as the ledger keeps it. */
+export type RunEnd = "waiting" | "due" | "done" | "failed" | "cancelled";
+
+/** What a lease is taken for: to run the graph, or to change its state from outside. */
+export type RunPurpose = "run" | "update";
+
+export type AcquireAnswer =
+  | { readonly ticket: RunTicket; readonly tookOver: boolean }
+  | { readonly busy: { readonly leaseUntil: Date; readonly leftMs: number; readonly host: string; readonly pid: number } };
+
+/** The port for whole runs: the lease of a thread, and what wakes it again. */
+export interface RunLedger {
+  /** Takes the thread's lease or says who has it. Starting a run clears the thread's wake; an update leaves it. */
+  acquire(threadId: string, runId: string, leaseMs: number, purpose: RunPurpose): Promise<AcquireAnswer>;
+  renew(ticket: RunTicket, leaseMs: number): Promise<boolean>;
+  /** Gives the thread free. Without `end` the thread is left in the state it had before. */
+  release(ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure): Promise<void>;
+  /** The thread should run again from then on. */
+  wake(threadId: string, dueAt: Date, reason: string): Promise<void>;
+}

@@ -1,8 +1,8 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
-import type { StepLedger } from "../core/ledger.js";
+import type { RunLedger, StepLedger } from "../core/ledger.js";
 import type { Database } from "./pool.js";
-import { ledgerNow } from "./runs.js";
+import { acquireRun, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
 import { findStep } from "./stepRows.js";
 import { beginStep, claimStepAgain, endAttempt, noteDrift, recordLateSuccess, recordRead, renewStep, settleStep } from "./steps.js";
 
@@ -19,5 +19,14 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     settle: (seen, settlement) => settleStep(database, seen, settlement),
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
+  };
+}
+
+export function createRunLedger(database: Database): RunLedger {
+  return {
+    acquire: (threadId, runId, leaseMs, purpose) => acquireRun(database, threadId, runId, leaseMs, purpose),
+    renew: (ticket, leaseMs) => renewRun(database, ticket, leaseMs),
+    release: (ticket, end, failure) => releaseRun(database, ticket, end, failure),
+    wake: (threadId, dueAt, reason) => wakeThread(database, threadId, dueAt, reason),
   };
 }

@@ -1,29 +1,20 @@
 // The lease of a thread: one run at a time. The epoch fences: every claim, put and putWrites of a run checks it in
 // its own transaction, so a run that lost its thread can change nothing, however late it wakes up.
 import type { RecordedFailure } from "../core/errors.js";
-import type { RunTicket } from "../core/ledger.js";
+import type { AcquireAnswer, RunEnd, RunPurpose, RunTicket } from "../core/ledger.js";
 import { describeHolder, type Holder, isProvenDead } from "./holder.js";
 import type { Database } from "./pool.js";
 
-export type RunState = "running" | "waiting" | "due" | "done" | "failed" | "cancelled";
-
-export interface AcquiredRun {
-  readonly ticket: RunTicket;
-  /** The process that held the thread before is proven dead, so its steps were released at once. */
-  readonly tookOver: boolean;
-}
-
-export interface BusyThread {
-  readonly busy: { readonly leaseUntil: Date; readonly host: string; readonly pid: number; readonly leftMs: number };
-}
+export type RunState = RunEnd | "running";
 
 const ACQUIRE = `
 with at as materialized (select {schema}.ledger_now() as now),
 taken as (
   insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, created_at, updated_at)
-  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, 'running', now, now from at
+  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, now, now from at
   on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
-    holder = excluded.holder, state = 'running', error = null, updated_at = excluded.updated_at
+    holder = excluded.holder, updated_at = excluded.updated_at,
+    state = case when $5 then 'running' else t.state end, error = case when $5 then null else t.error end
   where t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId'
   returning t.epoch, t.generation
 ),
@@ -31,7 +22,7 @@ released as (
   update {schema}.steps s set lease_until = at.now from taken, at
   where s.thread_id = $1 and s.state = 'RUNNING' and s.epoch = $4::bigint and s.lease_until > at.now
 ),
-woken as (delete from {schema}.wakes w using taken where w.thread_id = $1)
+woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5)
 select epoch, generation from taken`;
 
 const WHO_HOLDS = `
@@ -39,10 +30,16 @@ select t.epoch, t.holder, t.lease_until, greatest(0, extract(epoch from t.lease_
 from {schema}.threads t where t.thread_id = $1`;
 
 /** Takes the thread's lease, or tells who has it. A holder that is proven dead loses it at once. */
-export async function acquireRun(database: Database, threadId: string, runId: string, leaseMs: number): Promise<AcquiredRun | BusyThread> {
+export async function acquireRun(
+  database: Database,
+  threadId: string,
+  runId: string,
+  leaseMs: number,
+  purpose: RunPurpose = "run",
+): Promise<AcquireAnswer> {
   const holder = JSON.stringify(describeHolder(runId));
   for (let deadEpoch: string | null = null; ; ) {
-    const [taken] = await database.query<{ epoch: string; generation: number }>("acquire", ACQUIRE, [threadId, leaseMs, holder, deadEpoch]);
+    const [taken]: { epoch: string; generation: number }[] = await database.query("acquire", ACQUIRE, [threadId, leaseMs, holder, deadEpoch, purpose === "run"]);
     if (taken !== undefined) {
       return { ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) }, tookOver: deadEpoch !== null };
     }
@@ -75,13 +72,14 @@ export async function renewRun(database: Database, ticket: RunTicket, leaseMs: n
 }
 
 const RELEASE = `
-update {schema}.threads t set lease_until = '-infinity', holder = null, state = $3, error = $4::jsonb, updated_at = at.now
+update {schema}.threads t set lease_until = '-infinity', holder = null, state = coalesce($3::text, t.state),
+  error = case when $3 is null then t.error else $4::jsonb end, updated_at = at.now
 from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2`;
 
 /** Ends the run and gives the thread free. Does nothing when the thread is another's by now. */
-export async function releaseRun(database: Database, ticket: RunTicket, state: RunState, failure?: RecordedFailure): Promise<void> {
+export async function releaseRun(database: Database, ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure): Promise<void> {
   const error = failure === undefined ? null : JSON.stringify(failure);
-  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, state, error]);
+  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, error]);
 }
 
 const WAKE = `

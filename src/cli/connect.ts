@@ -1,0 +1,43 @@
+// What every command shares: the options that name the database, and a ledger that is closed at the end.
+import { userInfo } from "node:os";
+import { Command } from "commander";
+import { DATABASE, openLedger, type OpenedLedger } from "../openLedger.js";
+import type { PooledDatabase } from "../postgres/pool.js";
+
+export interface ConnectOptions {
+  readonly url?: string;
+  readonly schema: string;
+  readonly json?: boolean;
+}
+
+export function databaseCommand(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .option("--url <url>", "PostgreSQL address, in place of the environment's")
+    .option("--schema <name>", "schema of the ledger", "longhaul")
+    .option("--json", "one JSON object a line, on stdout alone");
+}
+
+export async function withLedger<T>(options: ConnectOptions, work: (ledger: OpenedLedger, database: PooledDatabase) => Promise<T>): Promise<T> {
+  const ledger = openLedger({
+    schema: options.schema,
+    maxConnections: 2,
+    // People see where the data is; a script's stdout stays clean.
+    onLine: (line) => process.stderr.write(`${line}\n`),
+    ...(options.url === undefined ? {} : { url: options.url }),
+  }) as OpenedLedger;
+  try {
+    return await work(ledger, await ledger[DATABASE]());
+  } finally {
+    await ledger.close();
+  }
+}
+
+/** Who acts, unless `--by` says otherwise. */
+export function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
+}

@@ -1,0 +1,80 @@
+// `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
+import type { Command } from "commander";
+import { latestVersion, readVersions } from "../postgres/migrate.js";
+import type { PooledDatabase } from "../postgres/pool.js";
+import { unsettledSteps } from "../postgres/stepRows.js";
+import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { printJson, printTable } from "./output.js";
+
+interface Finding {
+  readonly check: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** Beyond this, a person who compares logs of two machines is misled; leases do not care. */
+const CLOCK_SKEW_MS = 2000;
+/** PostgreSQL 14 is the oldest that the statements are written for. */
+const OLDEST_SERVER = 140000;
+
+export function doctorCommand(): Command {
+  return databaseCommand("doctor", "check the database, its settings, and what is stuck; exits 1 when something is wrong").action(
+    async (options: ConnectOptions) => {
+      const findings = await withLedger(options, (_ledger, database) => examine(database));
+      if (options.json) for (const finding of findings) printJson(finding);
+      else printTable(["check", "", "detail"], findings.map(({ check, ok, detail }) => [check, ok ? "ok" : "WRONG", detail]));
+      if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
+    },
+  );
+}
+
+async function examine(database: PooledDatabase): Promise<Finding[]> {
+  return [...(await examineServer(database)), await examineSchema(database), ...(await examineWork(database))];
+}
+
+const SERVER = `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+  current_setting('synchronous_commit') as commit, current_setting('fsync') as fsync,
+  extract(epoch from clock_timestamp())::float8 * 1000 as now_ms, (select offset_ms from {schema}.clock)::float8 as offset_ms`;
+
+interface ServerRow {
+  readonly version: string;
+  readonly number: number;
+  readonly commit: string;
+  readonly fsync: string;
+  readonly now_ms: number;
+  readonly offset_ms: number;
+}
+
+async function examineServer(database: PooledDatabase): Promise<Finding[]> {
+  const [row] = await database.query<ServerRow>("doctor_server", SERVER, []);
+  if (row === undefined) return [{ check: "server", ok: false, detail: "it did not answer" }];
+  const skewMs = Math.abs(Date.now() - row.now_ms);
+  return [
+    { check: "server", ok: row.number >= OLDEST_SERVER, detail: `PostgreSQL ${row.version}; 14 or later is needed` },
+    // An intent that is lost with the server is an effect that nobody looks up (G29).
+    { check: "synchronous_commit", ok: row.commit !== "off" && row.commit !== "local", detail: `${row.commit}; off or local can lose an intent whose effect happened` },
+    { check: "fsync", ok: row.fsync === "on", detail: row.fsync },
+    { check: "clocks", ok: skewMs < CLOCK_SKEW_MS, detail: `this machine and the database differ by ${Math.round(skewMs)} ms` },
+    { check: "ledger clock", ok: row.offset_ms === 0, detail: row.offset_ms === 0 ? "real time" : `moved by ${row.offset_ms} ms; only tests do that` },
+  ];
+}
+
+async function examineSchema(database: PooledDatabase): Promise<Finding> {
+  const versions = await readVersions(database);
+  const found = Math.max(0, ...versions.keys());
+  return { check: "schema", ok: found === latestVersion(), detail: `${database.schema} is at version ${found} of ${latestVersion()}` };
+}
+
+async function examineWork(database: PooledDatabase): Promise<Finding[]> {
+  const unsettled = await unsettledSteps(database, 1000);
+  const [late] = await database.query<{ overdue: number }>(
+    "doctor_due",
+    "select count(*)::int as overdue from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute'",
+    [],
+  );
+  const overdue = late?.overdue ?? 0;
+  return [
+    { check: "in doubt", ok: unsettled.length === 0, detail: unsettled.length === 0 ? "nothing" : `${unsettled.length} steps; see longhaul reconcile list` },
+    { check: "due threads", ok: overdue === 0, detail: overdue === 0 ? "none overdue" : `${overdue} threads are due for over a minute and nobody ran them` },
+  ];
+}

@@ -1,0 +1,114 @@
+// `longhaul reconcile`: writes whose outcome is not known, and the word of a person on them.
+import { type Command, Command as Group } from "commander";
+import { InvalidOptionError } from "../core/errors.js";
+import type { StepRecord } from "../core/ledger.js";
+import { type SettleRequest, settle } from "../operate.js";
+import { unsettledSteps } from "../postgres/stepRows.js";
+import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
+import { printJson, printLine, printTable, showTime } from "./output.js";
+
+export function reconcileCommand(): Command {
+  return new Group("reconcile").description("writes whose outcome is not known").addCommand(listCommand()).addCommand(settleCommand());
+}
+
+function listCommand(): Command {
+  return databaseCommand("list", "list what a lookup or a person must settle, the oldest first").action(async (options: ConnectOptions) => {
+    const steps = await withLedger(options, (_ledger, database) => unsettledSteps(database, 500));
+    if (options.json) for (const step of steps) printJson(toJson(step));
+    else if (steps.length === 0) printLine("Nothing is in doubt.");
+    else {
+      printTable(["thread", "node/step", "in doubt since", '"did not happen" counts from', "why", "key"], steps.map(toRow));
+      printLine("\nSettle one: longhaul reconcile settle <key> --happened '<json>' | --did-not-happen | --write-off --reason …");
+    }
+  });
+}
+
+function question(step: StepRecord): "drift" | "output" | "outcome" {
+  if (step.drift !== undefined && step.drift.decision === undefined) return "drift";
+  return step.effectKnown ? "output" : "outcome";
+}
+
+function toJson(step: StepRecord): object {
+  const { key, position, name, state, attempt, inputHash, drift, failure, doubtSince, leaseUntil, settledFrom } = step;
+  const { threadId, node } = position;
+  const since = doubtSince ?? leaseUntil;
+  return { key, threadId, node, name, state, attempt, question: question(step), inputHash, newInputHash: drift?.inputHash, since, didNotHappenCountsFrom: settledFrom, failure };
+}
+
+function toRow(step: StepRecord): string[] {
+  const why = { drift: "another input came: --keep or --fail", output: "it happened, its output could not be stored", outcome: step.failure?.message ?? "no receipt" };
+  return [
+    step.position.threadId,
+    `${step.position.node}/${step.name}`,
+    showTime(step.doubtSince ?? step.leaseUntil),
+    showTime(step.settledFrom),
+    why[question(step)].slice(0, 50),
+    step.key,
+  ];
+}
+
+interface SettleOptions extends ConnectOptions {
+  readonly happened?: string;
+  readonly didNotHappen?: boolean;
+  readonly writeOff?: boolean;
+  readonly keep?: boolean;
+  readonly fail?: boolean;
+  readonly by: string;
+  readonly reason?: string;
+}
+
+function settleCommand(): Command {
+  return databaseCommand("settle", "record what you found out about a write; its thread can then go on")
+    .argument("<key>", "the step's key, from `longhaul reconcile list`")
+    .option("--happened <json>", "it happened, and this is its receipt (what the step's function would have returned)")
+    .option("--did-not-happen", "it did not happen; counts only after the settle time")
+    .option("--write-off", "give it up: the step fails for good (needs --reason)")
+    .option("--keep", "another input came: keep what is recorded")
+    .option("--fail", "another input came: fail the step's caller")
+    .option("--by <who>", "who says so", systemUser())
+    .option("--reason <text>", "why; goes to the step's history")
+    .action(async (key: string, options: SettleOptions) => {
+      const request = toRequest(key, options);
+      const answer = await withLedger(options, (ledger) => settle(ledger, request));
+      if (options.json) printJson({ key, ...answer });
+      else printLine(explain(key, answer));
+      if (answer.result !== "settled") process.exitCode = 3;
+    });
+}
+
+function toRequest(idempotencyKey: string, options: SettleOptions): SettleRequest {
+  const given = {
+    happened: options.happened !== undefined,
+    "did-not-happen": options.didNotHappen === true,
+    "write-off": options.writeOff === true,
+    keep: options.keep === true,
+    fail: options.fail === true,
+  };
+  const outcomes = (Object.keys(given) as (keyof typeof given)[]).filter((name) => given[name]);
+  const [outcome] = outcomes;
+  if (outcome === undefined || outcomes.length > 1) {
+    throw new InvalidOptionError("Give one of --happened '<json>', --did-not-happen, --write-off, --keep, --fail.");
+  }
+  const reason = options.reason === undefined ? {} : { reason: options.reason };
+  const receipt = outcome === "happened" ? { receipt: parseReceipt(options.happened ?? "") } : {};
+  return { idempotencyKey, by: options.by, outcome, ...reason, ...receipt };
+}
+
+function parseReceipt(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidOptionError("Expected --happened to be JSON, such as '{\"id\":\"po_1\"}' or '\"po_1\"' with its quotes.");
+  }
+}
+
+function explain(key: string, answer: Awaited<ReturnType<typeof settle>>): string {
+  switch (answer.result) {
+    case "settled":
+      return `Settled. Run thread "${answer.threadId}" again, with null as input.`;
+    case "not-yet":
+      return `Not yet: a request may still be on its way. "It did not happen" counts from ${answer.notBefore.toISOString()}.`;
+    case "already-settled":
+      return `Step ${key} is ${answer.state}; there is nothing to settle.`;
+  }
+}

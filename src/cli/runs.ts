@@ -1,0 +1,42 @@
+// `longhaul runs`: the threads, what they are doing and what they cost.
+import { type Command, InvalidArgumentError } from "commander";
+import { formatUsd } from "../core/price.js";
+import { listThreads, type ThreadSummary } from "../postgres/runs.js";
+import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { printJson, printLine, printTable, showTime } from "./output.js";
+
+export function runsCommand(): Command {
+  return databaseCommand("runs", "list threads, the one that changed last first")
+    .option("--limit <n>", "how many", positiveInteger, 50)
+    .action(async (options: ConnectOptions & { limit: number }) => {
+      const threads = await withLedger(options, (_ledger, database) => listThreads(database, { limit: options.limit }));
+      if (options.json) for (const thread of threads) printJson(thread);
+      else if (threads.length === 0) printLine("No thread has run yet.");
+      else printTable(["thread", "state", "steps", "open", "cost", "changed (UTC)", "note"], threads.map(toRow));
+    });
+}
+
+function toRow(thread: ThreadSummary): string[] {
+  const unpriced = thread.unpricedCalls === 0 ? "" : ` + ${thread.unpricedCalls} unpriced`;
+  return [
+    thread.threadId,
+    thread.state,
+    String(thread.steps),
+    String(thread.open),
+    `$${formatUsd(thread.costNanoUsd)}${unpriced}`,
+    showTime(thread.updatedAt),
+    noteOf(thread),
+  ];
+}
+
+function noteOf({ state, holder, error, dueAt }: ThreadSummary): string {
+  if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
+  if (state === "running" && holder !== undefined) return `process ${holder.pid} on ${holder.host}`;
+  if (state === "due") return dueAt === undefined ? "its process is gone; run it again" : `due ${showTime(dueAt)}`;
+  return "";
+}
+
+function positiveInteger(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("Expected a positive integer.");
+  return Number(text);
+}

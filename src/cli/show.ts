@@ -1,0 +1,69 @@
+// `longhaul show <thread>`: every step of a thread, in order, with its state, attempt, duration, cost and receipt.
+import type { Command } from "commander";
+import { NotFoundError } from "../core/errors.js";
+import { redact } from "../core/failure.js";
+import { checkId } from "../core/key.js";
+import { formatUsd, sumCosts } from "../core/price.js";
+import { listThreads } from "../postgres/runs.js";
+import { historyOf, type StepTrace, stepsOfThread } from "../postgres/stepRows.js";
+import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { printJson, printLine, printTable, showCost, showDuration } from "./output.js";
+
+interface ShowOptions extends ConnectOptions {
+  readonly history?: boolean;
+}
+
+export function showCommand(): Command {
+  return databaseCommand("show", "show the steps of a thread, in order")
+    .argument("<thread>", "thread id")
+    .option("--history", "with --json: every change of every step, by whom and why")
+    .addHelpText("after", "\nReceipts are cut and redacted; inputs and outputs are not shown.")
+    .action((threadId: string, options: ShowOptions) =>
+      withLedger(options, async (_ledger, database) => {
+        const [thread] = await listThreads(database, { threadId: checkId("thread", threadId), limit: 1 });
+        if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
+        const steps = await stepsOfThread(database, threadId);
+        if (!options.json) return printSteps(thread.state, threadId, steps);
+        for (const step of steps) {
+          const history = options.history ? { history: await historyOf(database, step.record.key) } : {};
+          printJson({ ...toJson(step), ...history });
+        }
+      }),
+    );
+}
+
+function toJson({ record, startedAt, endedAt }: StepTrace): object {
+  const { key, state, kind, effect, name, version, position, attempt, failures, inputHash, failure, usage, doubtSince, dueAt } = record;
+  const { node, superstep, checkpointNs } = position;
+  const durationMs = endedAt === undefined ? null : endedAt.getTime() - startedAt.getTime();
+  const receipt = receiptOf(record);
+  return {
+    key, node, superstep, checkpointNs, name, version, kind, effect, state, attempt, failures, inputHash,
+    startedAt, endedAt, durationMs, receipt, usage, failure, doubtSince, dueAt,
+  };
+}
+
+function printSteps(state: string, threadId: string, steps: readonly StepTrace[]): void {
+  printTable(
+    ["#", "node", "step", "effect", "state", "try", "took", "cost", "receipt"],
+    steps.map(({ record, startedAt, endedAt }, i) => [
+      String(i + 1),
+      record.position.node,
+      record.kind === "llm" ? (record.usage?.model ?? record.name) : record.name,
+      record.kind === "llm" ? "model" : record.effect,
+      record.state,
+      String(record.attempt),
+      showDuration(startedAt, endedAt),
+      showCost(record.usage),
+      (receiptOf(record) ?? record.failure?.message ?? "").slice(0, 48),
+    ]),
+  );
+  const { costNanoUsd, unpriced } = sumCosts(steps.map((step) => step.record.usage));
+  const unknown = unpriced === 0 ? "" : `, and ${unpriced} calls of unknown price`;
+  printLine(`\nThread ${threadId}: ${state}, ${steps.length} steps, $${formatUsd(costNanoUsd)}${unknown}.`);
+}
+
+/** What a write came back with, short enough for a table. Reads and model answers are content, not receipts. */
+function receiptOf({ effect, output }: StepTrace["record"]): string | undefined {
+  return effect === "write" && output !== undefined ? redact(output).slice(0, 200) : undefined;
+}

@@ -1,0 +1,32 @@
+// Where PostgreSQL is: an environment variable, or outside production an embedded server of our own.
+import { DatabaseError } from "./core/errors.js";
+
+/** In this order: ours, then those that LangGraph's servers set. */
+const VARIABLES = ["LONGHAUL_DATABASE_URL", "DATABASE_URI", "POSTGRES_URI", "POSTGRES_URI_CUSTOM"] as const;
+/** Set by LangGraph's deployments: there an embedded server would lose its data with the container. */
+const DEPLOYMENT_VARIABLES = ["LANGGRAPH_CLOUD_LICENSE_KEY", "LANGSMITH_LANGGRAPH_API_VARIANT", "LANGGRAPH_HOST_PROJECT_ID"];
+
+export interface DatabaseAddress {
+  readonly url: string;
+  /** Lets an embedded server stop once nobody else uses it. */
+  readonly release?: () => void | Promise<void>;
+}
+
+/**
+ * The address of the database. Starts the embedded server when none is configured.
+ *
+ * @throws DatabaseError in production without an address, and when the embedded server cannot start.
+ */
+export async function findDatabase(env: NodeJS.ProcessEnv, onLine: (line: string) => void = defaultLine): Promise<DatabaseAddress> {
+  const found = VARIABLES.map((name) => env[name]).find((value) => value !== undefined && value !== "");
+  if (found !== undefined) return { url: found };
+  if (env["NODE_ENV"] === "production" || DEPLOYMENT_VARIABLES.some((name) => env[name] !== undefined)) {
+    throw new DatabaseError("No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).");
+  }
+  const { startPostgres } = await import("./embedded/index.js");
+  return startPostgres({ onLine });
+}
+
+function defaultLine(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

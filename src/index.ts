@@ -1,0 +1,40 @@
+/**
+ * langgraph-longhaul makes a LangGraph.js graph survive crashes, deploys and days: what it did to the world is
+ * remembered in PostgreSQL, so that a run which is killed goes on where it was, pays for nothing twice, and changes
+ * nothing twice.
+ *
+ * ```ts
+ * import { durableGraph, openLedger } from "langgraph-longhaul";
+ *
+ * const ledger = openLedger();
+ * export const graph = durableGraph(builder, { ledger });
+ * ```
+ *
+ * That gives the graph its checkpointer and one run at a time on a thread. Each of these is one line more:
+ *
+ * - `durableNode(State, fn)` or `durable(runtime)`: recorded steps in a node (`step.read`, `step.write`, `step.run`)
+ * - `operation({ … })`: a named effect, declared once, that another process can look up
+ * - `durableTool(tool, { version, effect })`: every call of a tool is a recorded step
+ * - `durableModel(model)`: every call of a chat model is a recorded step, with tokens and cost
+ *
+ * `invoke()` of a durable graph throws GraphDrained when something must wait for time; `drainReason(error)` says for
+ * what and until when. What a person must answer pauses the graph with an interrupt; `settle` gives the answer.
+ *
+ * @module
+ */
+export { currentStep, type StepContext } from "./core/context.js";
+export * from "./core/errors.js";
+export type { StepEvent } from "./core/ledger.js";
+export type { LookupAnswer } from "./core/reconcile.js";
+export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
+export { type DurableOptions, type DurableTarget, durableGraph } from "./langgraph/durableGraph.js";
+export { durableModel } from "./langgraph/durableModel.js";
+export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/durableNode.js";
+export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
+export { type DrainReason, drainReason } from "./langgraph/leave.js";
+export type { Ledger } from "./langgraph/ledger.js";
+export { type AnyOperation, type EffectOptions, type LookupFunction, type Operation, operation } from "./langgraph/operation.js";
+export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
+export { type LedgerOptions, openLedger } from "./openLedger.js";
+export { redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";

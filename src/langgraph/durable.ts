@@ -1,0 +1,188 @@
+// `durable(runtime)`: recorded steps in any node. Everything that becomes a step in this package goes through
+// `performStep` here: it makes the identity, the intent and the call, and hands them to the core.
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Codec } from "../core/codec.js";
+import type { StepContext, StepScope } from "../core/context.js";
+import { InvalidOptionError } from "../core/errors.js";
+import { executeStep, type StepCall } from "../core/execute.js";
+import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
+import { positiveMs } from "../core/lease.js";
+import type { StepIntent } from "../core/ledger.js";
+import type { Effect, StepKind, Usage } from "../core/step.js";
+import { checkEffectOptions, type EffectOptions, type LookupFunction, type Operation } from "./operation.js";
+import { hostAt, locate, type Place, scopeOf } from "./runtime.js";
+
+/** Options of one call of a step. */
+export interface StepOptions {
+  /**
+   * A business key in place of the step's position: it survives forks and re-submitted input, within the thread.
+   * Needed when two calls of one name are open at once.
+   */
+  readonly key?: string;
+  /** @default 60000 */
+  readonly timeoutMs?: number;
+}
+
+export interface Step {
+  /**
+   * Reads from the world once: the result is recorded, and a replay returns it without asking again. Transient
+   * failures are tried again, up to five times.
+   */
+  read<I, O>(name: string, input: I, run: (context: StepContext) => Promise<O>, options?: StepOptions): Promise<O>;
+  /**
+   * Changes the world at most once: intent before, receipt after. Should the outcome be unknown, `lookup` is asked
+   * when this node runs again, else a person is. An effect that other processes must be able to look up or undo
+   * belongs in an `operation`.
+   */
+  write<I, O>(
+    name: string,
+    input: I,
+    run: (context: StepContext) => Promise<O>,
+    options?: StepOptions & Pick<EffectOptions<I, O>, "lookup" | "settleMs" | "onUnknown" | "idempotent" | "keyLifetimeMs">,
+  ): Promise<O>;
+  /** Runs a declared operation as a step. */
+  run<I, O>(operation: Operation<I, O>, input: I, options?: StepOptions): Promise<O>;
+}
+
+export interface Durable {
+  readonly step: Step;
+}
+
+/**
+ * Recorded steps in a plain node: call it first, with what LangGraph handed the node.
+ *
+ * @throws NotInDurableGraphError outside a graph made by `durableGraph`.
+ * @example
+ * .addNode("fetch", async (state, runtime) => {
+ *   const { step } = durable(runtime);
+ *   return { page: await step.read("fetch", { url: state.url }, ({ signal }) => fetchText(state.url, signal)) };
+ * })
+ */
+export function durable(runtime?: object): Durable {
+  const config = runtime as RunnableConfig | undefined;
+  const place = locate(config, "durable()");
+  return { step: stepsAt(place, scopeOf(config, place.position.node)) };
+}
+
+/** The step verbs of one attempt at a node. */
+export function stepsAt(place: Place, scope: StepScope): Step {
+  const perform = <I, O>(effect: Effect, what: NamedStep<I, O>) => performStep(place, scope, { ...what, kind: "node", effect });
+  return {
+    read: (name, input, run, options = {}) => perform("read", { name, input, run, options }),
+    write: (name, input, run, options = {}) => {
+      checkEffectOptions(`step "${name}"`, options);
+      return perform("write", { name, input, run, options });
+    },
+    run: (operation, input, options = {}) =>
+      perform(operation.effect, {
+        name: operation.name,
+        version: operation.version,
+        input,
+        run: (context) => operation.run(input, context),
+        options: { ...pickEffect(operation), ...options },
+      }),
+  };
+}
+
+function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, O>> {
+  const { timeoutMs, settleMs, keyLifetimeMs, idempotent, lookup, onUnknown } = operation;
+  return {
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(settleMs === undefined ? {} : { settleMs }),
+    ...(keyLifetimeMs === undefined ? {} : { keyLifetimeMs }),
+    ...(idempotent === undefined ? {} : { idempotent }),
+    ...(lookup === undefined ? {} : { lookup }),
+    ...(onUnknown === undefined ? {} : { onUnknown }),
+  };
+}
+
+interface NamedStep<I, O> {
+  readonly name: string;
+  readonly version?: string;
+  readonly input: I;
+  readonly run: (context: StepContext) => Promise<O>;
+  readonly options: StepOptions & Partial<EffectOptions<I, O>>;
+}
+
+export interface PerformedStep<I, O> extends NamedStep<I, O> {
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  /** The identity within the task where the caller has none of its own: a tool call's id, a model call's ordinal. */
+  readonly callSite?: string;
+  readonly codec?: Codec;
+  readonly retryReads?: boolean;
+  /** False for model calls, whose messages are in the checkpoint already. */
+  readonly storeInput?: boolean;
+  readonly usageOf?: (output: O) => Usage | undefined;
+}
+
+/** A minute: most HTTP clients' patience, and past every healthy API's slow minute. */
+const TIMEOUT_MS = 60_000;
+/** Long enough to be renewed at a third of it through a slow second, short enough to take over within a coffee. */
+const STEP_LEASE_MS = 30_000;
+/** On top of timeout and lease: for requests still on the wire and read sides that lag behind. */
+const SETTLE_MARGIN_MS = 60_000;
+
+/** Performs one step at a place: gives it its identity, and lets the core run it. */
+export async function performStep<I, O>(place: Place, scope: StepScope, step: PerformedStep<I, O>): Promise<O> {
+  if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
+  checkId("step name", step.name);
+  const { key, timeoutMs } = step.options;
+  if (key !== undefined) checkId(`key of step "${step.name}"`, key);
+  if (timeoutMs !== undefined) positiveMs(`timeoutMs of step "${step.name}"`, timeoutMs);
+  const input = canonicalJson(step.input, `input of ${step.name}`);
+  const callSite = step.callSite ?? scope.callSite(step.name, key);
+  const intent = intentOf(place, step, input, callSite);
+  const call: StepCall<O> = {
+    intent,
+    run: step.run,
+    lookup: step.options.lookup as LookupFunction<unknown, unknown> | undefined,
+    idempotent: step.options.idempotent === true,
+    onUnknown: step.options.onUnknown,
+    ...(step.codec === undefined ? {} : { codec: step.codec }),
+    ...(step.retryReads === undefined ? {} : { retryReads: step.retryReads }),
+    ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
+  };
+  const keyed = key !== undefined || step.callSite !== undefined;
+  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, call));
+}
+
+/** A run that has lost its thread leaves as drained, whatever the loss broke on the way (G3). */
+async function leaving<O>(place: Place, call: StepCall<O>): Promise<O> {
+  try {
+    return await executeStep(call, hostAt(place));
+  } catch (error) {
+    if (place.run.lost !== undefined) throw place.run.leave();
+    throw error;
+  }
+}
+
+function intentOf<I, O>({ run, position }: Place, step: PerformedStep<I, O>, input: string, callSite: string): StepIntent {
+  const { options, kind, effect, name, version } = step;
+  const inputHash = sha256(input);
+  const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+  const parts = {
+    namespace: run.steps.namespace,
+    threadId: position.threadId,
+    generation: run.ticket.generation,
+    // A business key stands in for the position, so that it means the same on every branch of the thread.
+    position: options.key === undefined ? position.taskId : "key",
+    operation: name,
+    callSite,
+  };
+  return {
+    key: effect === "read" ? readKey(parts, inputHash) : idempotencyKey(parts),
+    kind,
+    effect,
+    name,
+    version,
+    callSite,
+    position,
+    inputHash,
+    input: step.storeInput === false ? undefined : input,
+    timeoutMs,
+    settleMs: options.settleMs ?? timeoutMs + STEP_LEASE_MS + SETTLE_MARGIN_MS,
+    keyLifetimeMs: options.keyLifetimeMs,
+    leaseMs: STEP_LEASE_MS,
+  };
+}

@@ -1,0 +1,262 @@
+// `durableModel`: every call of the model inside a durable graph is a recorded step; a replay never reaches the
+// network. It overrides the few methods in which all calls end: invoke, stream, bindTools, structured output and
+// event streaming go through them.
+import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, AIMessageChunk, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
+import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
+import { InvalidOptionError } from "../core/errors.js";
+import { canonicalJson, sha256 } from "../core/key.js";
+import { priceNanoUsd } from "../core/price.js";
+import type { Usage } from "../core/step.js";
+import { performStep } from "./durable.js";
+import { messageCodec } from "./messageCodec.js";
+import { type Meter, meterAt, meterIn } from "./meter.js";
+import { describeRequest } from "./modelRequest.js";
+import { ambientConfig, locate, locateCall, scopeOf } from "./runtime.js";
+
+/** Ten minutes: long reasoning calls take several. */
+const MODEL_TIMEOUT_MS = 600_000;
+
+/** What is replaced: the methods in which every call ends. */
+interface Model extends BaseChatModel {
+  _streamResponseChunks(messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun): AsyncGenerator<ChatGenerationChunk>;
+}
+type Options = BaseChatModel["ParsedCallOptions"];
+
+const durableModels = new WeakSet<object>();
+
+/**
+ * A copy of the model whose every call inside a durable graph is a recorded step, with its tokens and cost. Outside a
+ * durable graph it is the plain model. `bindTools`, `withStructuredOutput`, `stream` and `streamEvents` keep working.
+ *
+ * A call that was recorded is never paid again; a call in flight at a crash is made again, because a model call has
+ * no effect but its price. A replayed message carries `response_metadata.longhaul_replay`. Equal calls in one node
+ * are told apart by their order. The model's own retries stay in force.
+ *
+ * @example
+ * const model = durableModel(new ChatOpenAI({ model: "gpt-5-mini" }));
+ */
+export function durableModel<M extends BaseChatModel>(model: M): M {
+  if (typeof (model as Partial<BaseChatModel> | undefined)?._generate !== "function") {
+    throw new InvalidOptionError("Expected durableModel's argument to be a chat model.");
+  }
+  if (durableModels.has(model)) return model;
+  const copy: M = Object.create(model);
+  durableModels.add(copy);
+  const replace = (name: string, value: unknown) => Object.defineProperty(copy, name, { value, configurable: true, writable: true });
+  const original = model as unknown as Model;
+
+  replace("_generate", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
+    generate(copy, original, messages, options, manager),
+  );
+  if (canStream(model)) {
+    replace("_streamResponseChunks", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
+      stream(copy, original, messages, options, manager),
+    );
+    // Core's own bridge from chunks to events, on our chunks: a provider's native event stream would go past the ledger.
+    const prototype = basePrototypeOf(model);
+    replace("_streamChatModelEvents", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
+      prototype._streamChatModelEvents.call(copy, messages, options, manager),
+    );
+  }
+  // Some models build a new instance here (ChatOpenAI, and with it bindTools): the copy must be durable too.
+  replace("withConfig", function withConfig(this: BaseChatModel, config: object) {
+    const configured: unknown = model.withConfig.call(this, config);
+    return isChatModel(configured) ? durableModel(configured) : configured;
+  });
+  return copy;
+}
+
+function isChatModel(value: unknown): value is BaseChatModel {
+  return typeof value === "object" && value !== null && "_generate" in value && "_llmType" in value;
+}
+
+/** BaseChatModel's own prototype, also when two copies of core are installed. */
+function basePrototypeOf(model: BaseChatModel): Model {
+  let found = Object.getPrototypeOf(model);
+  for (let next = found; next !== null; next = Object.getPrototypeOf(next)) {
+    if (Object.hasOwn(next, "_streamChatModelEvents")) found = next;
+  }
+  return found as Model;
+}
+
+function canStream(model: BaseChatModel): boolean {
+  const base = basePrototypeOf(model);
+  return !model.disableStreaming && (model as unknown as Model)._streamResponseChunks !== base._streamResponseChunks;
+}
+
+/** The run that a call belongs to: from its own callbacks, else from the node around it. */
+function meterOf(manager: CallbackManagerForLLMRun | undefined): Meter | undefined {
+  if (manager !== undefined) return meterAt(manager.handlers, manager.runId);
+  const ambient = ambientConfig();
+  return meterIn(ambient?.callbacks, ambient?.configurable?.["thread_id"]);
+}
+
+async function generate(
+  model: BaseChatModel,
+  original: Model,
+  messages: BaseMessage[],
+  options: Options,
+  manager: CallbackManagerForLLMRun | undefined,
+): Promise<ChatResult> {
+  const meter = meterOf(manager);
+  if (meter === undefined) return original._generate(messages, options, manager);
+  let fresh: ChatResult | undefined;
+  const message = await recordCall(model, meter, messages, options, manager, async (signal) => {
+    fresh = await original._generate(messages, { ...options, signal }, manager);
+    const first = fresh.generations[0];
+    if (first === undefined || !AIMessage.isInstance(first.message)) throw new Error("The model gave no message.");
+    first.message.response_metadata = { ...first.generationInfo, ...first.message.response_metadata };
+    return first.message;
+  });
+  if (fresh === undefined) return { generations: [{ text: message.text, message: asReplay(message) }] };
+  const generations = fresh.generations.map((generation, i) => (i === 0 ? { ...generation, message } : generation));
+  return { ...fresh, generations };
+}
+
+async function* stream(
+  model: BaseChatModel,
+  original: Model,
+  messages: BaseMessage[],
+  options: Options,
+  manager: CallbackManagerForLLMRun | undefined,
+): AsyncGenerator<ChatGenerationChunk> {
+  const meter = meterOf(manager);
+  if (meter === undefined) return yield* original._streamResponseChunks(messages, options, manager);
+  const chunks = new ChunkQueue();
+  let fresh = false;
+  const recorded = recordCall(model, meter, messages, options, manager, async (signal) => {
+    fresh = true;
+    return collect(original._streamResponseChunks(messages, { ...options, signal }, manager), chunks);
+  }).finally(() => chunks.end());
+  recorded.catch(() => undefined);
+  try {
+    yield* chunks;
+  } finally {
+    // A reader that stops early has still ordered, and paid for, the whole answer.
+    await recorded.catch(() => undefined);
+  }
+  if (fresh) return void (await recorded);
+  const message = asReplay(await recorded);
+  const chunk = new ChatGenerationChunk({ text: message.text, message: asChunk(message) });
+  await manager?.handleLLMNewToken(message.text, undefined, undefined, undefined, undefined, { chunk });
+  yield chunk;
+}
+
+async function collect(source: AsyncGenerator<ChatGenerationChunk>, chunks: ChunkQueue): Promise<AIMessageChunk> {
+  let sum: ChatGenerationChunk | undefined;
+  for await (const chunk of source) {
+    chunks.push(chunk);
+    sum = sum === undefined ? chunk : sum.concat(chunk);
+  }
+  if (sum === undefined || !AIMessageChunk.isInstance(sum.message)) throw new Error("The model gave no answer.");
+  sum.message.response_metadata = { ...sum.generationInfo, ...sum.message.response_metadata };
+  return sum.message;
+}
+
+/** Chunks on their way from the call that is being recorded to the reader. */
+class ChunkQueue {
+  readonly #chunks: ChatGenerationChunk[] = [];
+  #ended = false;
+  #wake: () => void = () => undefined;
+
+  push(chunk: ChatGenerationChunk): void {
+    this.#chunks.push(chunk);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ChatGenerationChunk> {
+    for (;;) {
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) yield chunk;
+      else if (this.#ended) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+/** Records one call as a step of the node attempt, or tool call, that it is made in. */
+async function recordCall<T extends AIMessage | AIMessageChunk>(
+  model: BaseChatModel,
+  meter: Meter,
+  messages: BaseMessage[],
+  options: Options,
+  manager: CallbackManagerForLLMRun | undefined,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const called = meter.placeOf(manager?.runId);
+  const place = called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called.metadata, options.signal);
+  const scope = called?.scope ?? scopeOf(undefined, place.position.node);
+  const request = describeRequest(model, messages, options);
+  const hash = sha256(canonicalJson(request, "request"));
+  const ordinal = scope.ordinal(`model:${hash}`);
+  let usage: Usage | undefined;
+  return performStep(place, scope, {
+    kind: "llm",
+    effect: "read",
+    name: "model",
+    input: request,
+    storeInput: false,
+    retryReads: false,
+    codec: messageCodec,
+    callSite: `model:${called?.toolCallId ?? ""}:${ordinal}`,
+    options: { timeoutMs: MODEL_TIMEOUT_MS },
+    usageOf: () => usage,
+    run: async ({ signal }) => {
+      const message = await call(signal);
+      // Core would give a message without an id one from the callback run, which a replay could not repeat.
+      if (message.id === undefined && manager !== undefined) message.id = `run-${manager.runId}`;
+      usage = await usageOf(model, options, message);
+      return message;
+    },
+  });
+}
+
+async function usageOf(model: BaseChatModel, options: Options, message: AIMessage | AIMessageChunk): Promise<Usage> {
+  const { ls_model_name, ls_provider } = model.getLsParams(options);
+  const answered: unknown = message.response_metadata["model_name"];
+  const name = typeof answered === "string" && answered !== "" ? answered : (ls_model_name ?? model._llmType());
+  // AIMessage's default type parameter resolves usage_metadata to never, so it is read structurally.
+  const metadata = (message as unknown as { usage_metadata?: UsageMetadata }).usage_metadata;
+  const tokens = {
+    inputTokens: metadata?.input_tokens ?? 0,
+    outputTokens: metadata?.output_tokens ?? 0,
+    cachedInputTokens: metadata?.input_token_details?.cache_read ?? 0,
+    reasoningTokens: metadata?.output_token_details?.reasoning ?? 0,
+  };
+  // Without reported usage the price is not 0, it is not known.
+  const costNanoUsd = metadata === undefined ? undefined : await priceNanoUsd(name, ls_provider, tokens);
+  return { model: name, ...tokens, costNanoUsd };
+}
+
+function asReplay<T extends AIMessage | AIMessageChunk>(message: T): T {
+  message.response_metadata = { ...message.response_metadata, longhaul_replay: true };
+  return message;
+}
+
+/** A recorded answer in the shape in which a stream gives it. */
+function asChunk(message: AIMessage | AIMessageChunk): AIMessageChunk {
+  if (AIMessageChunk.isInstance(message)) return message;
+  const { content, response_metadata, additional_kwargs, id, usage_metadata, tool_calls = [] } = message;
+  const tool_call_chunks = tool_calls.map((call, index) => ({
+    type: "tool_call_chunk" as const,
+    index,
+    name: call.name,
+    args: JSON.stringify(call.args),
+    ...(call.id === undefined ? {} : { id: call.id }),
+  }));
+  return new AIMessageChunk({
+    content,
+    response_metadata,
+    additional_kwargs,
+    tool_call_chunks,
+    ...(id === undefined ? {} : { id }),
+    ...(usage_metadata === undefined ? {} : { usage_metadata }),
+  });
+}

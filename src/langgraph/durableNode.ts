@@ -1,0 +1,63 @@
+// `durableNode`: a node whose steps are recorded. The node itself has no record: its steps are what is worth keeping.
+import {
+  type Command,
+  type ExtractStateType,
+  type ExtractUpdateType,
+  type LangGraphRunnableConfig,
+  type Runtime,
+  type StateDefinitionInit,
+} from "@langchain/langgraph";
+import { InvalidOptionError } from "../core/errors.js";
+import { type Durable, stepsAt } from "./durable.js";
+import { locate, resetSubgraphCounter, scopeOf } from "./runtime.js";
+
+type Context = Record<string, unknown>;
+
+/** What a durable node's function is handed: LangGraph's runtime, and the step verbs. */
+export type NodeRuntime<C extends Context = Context> = Runtime<C> & Durable;
+
+/** Accepts what LangGraph hands a node, whichever of its two types the caller's signature names. */
+export type DurableNode<State, Update, C extends Context = Context> = (
+  state: State,
+  runtime: LangGraphRunnableConfig<C>,
+) => Promise<Update>;
+
+/**
+ * Wraps a node's function for `addNode`, and gives it `step.read`, `step.write` and `step.run`. The node runs again
+ * from its top on every resume; its recorded steps then return what is stored. A `Command` it returns keeps its
+ * update and goto. The node returns only when all its steps are settled.
+ *
+ * Give the state schema first where the function is written inline, so that `state` has its type.
+ *
+ * @throws NotInDurableGraphError when the graph around it was not made by `durableGraph`.
+ * @example
+ * .addNode("publish", durableNode(State, async (state, { step }) => {
+ *   const post = await step.run(postArticle, { title: state.title });
+ *   return { postId: post.id };
+ * }))
+ */
+export function durableNode<
+  SD extends StateDefinitionInit,
+  R extends ExtractUpdateType<SD> | Command = ExtractUpdateType<SD> | Command,
+  C extends Context = Context,
+>(
+  schema: SD,
+  fn: (state: ExtractStateType<SD>, runtime: NodeRuntime<C>) => R | Promise<R>,
+): DurableNode<ExtractStateType<SD>, R, C>;
+export function durableNode<State, Update, C extends Context = Context>(
+  fn: (state: State, runtime: NodeRuntime<C>) => Update | Promise<Update>,
+): DurableNode<State, Update, C>;
+export function durableNode(first: unknown, second?: unknown): DurableNode<unknown, unknown> {
+  const fn = typeof first === "function" && second === undefined ? first : second;
+  if (typeof fn !== "function") throw new InvalidOptionError("Expected durableNode(schema, function) or durableNode(function).");
+  return async (state, config) => {
+    const place = locate(config, "A durableNode");
+    const scope = scopeOf(config, place.position.node);
+    resetSubgraphCounter(config);
+    try {
+      return await fn(state, { ...config, step: stepsAt(place, scope) });
+    } finally {
+      await scope.close();
+    }
+  };
+}

@@ -1,0 +1,114 @@
+// `durableTool`: same tool, same type; every call of it is a recorded step.
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { ToolMessage } from "@langchain/core/messages";
+import type { z } from "zod";
+import { InvalidOptionError } from "../core/errors.js";
+import type { Effect } from "../core/step.js";
+import { performStep } from "./durable.js";
+import { messageCodec } from "./messageCodec.js";
+import { checkEffectOptions, type EffectOptions } from "./operation.js";
+import { locate, scopeOf } from "./runtime.js";
+
+/** The arguments of a tool, from its schema. */
+export type ToolInput<T> = T extends { schema: infer S }
+  ? S extends z.ZodType
+    ? z.output<S>
+    : S extends { _output: infer O }
+      ? O
+      : unknown
+  : unknown;
+
+/** The result of a tool, from its function: the interface's own output type is widened with ToolMessage. */
+export type ToolOutput<T> = T extends { func: (...args: never[]) => infer R } ? (R extends Promise<infer O> ? O : never) : unknown;
+
+export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
+  /** Semantic version of what the tool does and takes. */
+  readonly version: string;
+  /** `none`: the tool runs a graph or a durable model, or only touches state; its own call is not recorded. */
+  readonly effect: Effect | "none";
+}
+
+interface Declaration {
+  readonly version: string;
+  readonly effect: Effect | "none";
+}
+
+const declarations = new WeakMap<object, Declaration>();
+
+/** @internal What a tool was declared as; undefined for one that is not durable. */
+export function declarationOf(tool: object): Declaration | undefined {
+  return declarations.get(tool);
+}
+
+interface CallableTool {
+  _call(input: unknown, manager: unknown, config: ToolConfig): Promise<unknown>;
+}
+type ToolConfig = RunnableConfig & { toolCall?: { id?: string }; toolCallId?: string };
+
+/**
+ * Wraps a tool so that every call is a recorded step: a replay returns the recorded result, and a write happens at
+ * most once. Its identity is the model's `tool_call_id`. Inside the tool, `currentStep().idempotencyKey` is the key
+ * to hand to the provider. Works in any ToolNode, and by `tool.invoke()` in a node.
+ *
+ * A tool whose outcome is not known pauses the graph with an interrupt; it never becomes an error message that the
+ * model would answer with a second call.
+ *
+ * @throws InvalidOptionError when an option is not what it must be.
+ * @example
+ * const search = durableTool(searchTool, { version: "2.1.0", effect: "read" });
+ */
+export function durableTool<T extends StructuredToolInterface>(
+  tool: T,
+  options: DurableToolOptions<ToolInput<T>, ToolOutput<T>>,
+): T {
+  const { version, effect } = options;
+  checkToolOptions(tool, options);
+  const copy: T = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool);
+  declarations.set(copy, { version, effect });
+  if (effect === "none") return copy;
+  const original = tool as unknown as CallableTool;
+  const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
+    const place = locate(config, `The durable tool "${tool.name}"`);
+    const callSite = config.toolCall?.id ?? config.toolCallId;
+    return performStep(place, scopeOf(config, place.position.node), {
+      kind: "tool",
+      effect,
+      name: tool.name,
+      version,
+      input,
+      codec: messageCodec,
+      run: async () => failOnErrorMessage(tool.name, await original._call.call(tool, input, manager, config)),
+      options: options as Partial<EffectOptions<unknown, unknown>>,
+      ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}` }),
+    });
+  };
+  Object.defineProperty(copy, "_call", { value: call, configurable: true });
+  return copy;
+}
+
+function checkToolOptions<T extends StructuredToolInterface>(tool: T, options: DurableToolOptions<ToolInput<T>, ToolOutput<T>>): void {
+  const what = `tool "${tool?.name}"`;
+  if (typeof (tool as unknown as Partial<CallableTool> | undefined)?._call !== "function") {
+    throw new InvalidOptionError("Expected durableTool's first argument to be a LangChain tool.");
+  }
+  if (declarations.has(tool)) throw new InvalidOptionError(`The ${what} is durable already.`);
+  if (typeof options.version !== "string" || options.version === "") {
+    throw new InvalidOptionError(`Expected \`version\` of ${what} to be a non-empty string such as "1.0.0".`);
+  }
+  if (options.effect !== "read" && options.effect !== "write" && options.effect !== "none") {
+    throw new InvalidOptionError(`Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`);
+  }
+  if ("approval" in options) {
+    throw new InvalidOptionError(`The option \`approval\` of ${what} is not supported by this version. Leave it out: a gate that does not hold is worse than none.`);
+  }
+  checkEffectOptions(what, options);
+}
+
+/** A tool that reports an error as its result has not succeeded, so that result is not recorded as one. */
+function failOnErrorMessage(name: string, output: unknown): unknown {
+  if (ToolMessage.isInstance(output) && output.status === "error") {
+    throw new Error(`The tool "${name}" answered with an error: ${String(output.text).slice(0, 500)}`);
+  }
+  return output;
+}

@@ -1,0 +1,64 @@
+// The ways to leave a graph that are no failure. What a PERSON must answer leaves as an interrupt; what TIME ends
+// leaves as GraphDrained with a machine-readable reason, so that no retryPolicy, errorHandler or ToolNode takes it for
+// an error (G3, G14).
+import { GraphDrained, GraphInterrupt, isGraphDrained } from "@langchain/langgraph";
+import type { PauseQuestion } from "../core/execute.js";
+import type { StepRecord } from "../core/ledger.js";
+
+const PREFIX = "longhaul:";
+
+/** Why a durable graph stopped before its end without having failed. */
+export interface DrainReason {
+  /** `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another. */
+  readonly kind: "due" | "busy" | "lost" | "cancelled";
+  readonly threadId: string;
+  readonly message: string;
+  /** ISO 8601, database time. */
+  readonly dueAt?: string;
+  readonly idempotencyKey?: string;
+}
+
+export function drained(reason: DrainReason): GraphDrained {
+  return new GraphDrained(`${PREFIX}${JSON.stringify(reason)}`);
+}
+
+/**
+ * Tells why `invoke()` or `stream()` of a durable graph threw GraphDrained; undefined for every other error.
+ *
+ * @example
+ * try { await graph.invoke(input, config) }
+ * catch (error) { const drain = drainReason(error); if (!drain) throw error; console.log(drain.kind, drain.dueAt); }
+ */
+export function drainReason(error: unknown): DrainReason | undefined {
+  if (!(error instanceof Error) || !isGraphDrained(error)) return undefined;
+  const at = error.message.indexOf(PREFIX);
+  if (at < 0) return undefined;
+  try {
+    return JSON.parse(error.message.slice(at + PREFIX.length)) as DrainReason;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Pauses the task until a person has answered in the ledger. Thrown without `interrupt()`: that would match answers
+ * by call order and let a stray resume value be taken for this question's. The record is the truth, and it is read
+ * again whenever the task runs again.
+ */
+export function paused(record: StepRecord, question: PauseQuestion): GraphInterrupt {
+  const { position, name, key, attempt, doubtSince, settledFrom, inputHash } = record;
+  const value = {
+    kind: question.kind,
+    message: question.message,
+    idempotencyKey: key,
+    threadId: position.threadId,
+    node: position.node,
+    name,
+    attempt,
+    inputHash,
+    ...(question.inputHash === undefined ? {} : { newInputHash: question.inputHash }),
+    ...(doubtSince === undefined ? {} : { doubtSince: doubtSince.toISOString() }),
+    ...(settledFrom === undefined ? {} : { didNotHappenCountsFrom: settledFrom.toISOString() }),
+  };
+  return new GraphInterrupt([{ id: key.slice(0, 32), value }]);
+}

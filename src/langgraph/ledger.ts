@@ -1,0 +1,45 @@
+// The ledger as LangGraph's side sees it: the core's ports, and a checkpointer that can be bound to a run. Built by
+// openLedger.ts; nothing in this folder knows SQL.
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { LonghaulError } from "../core/errors.js";
+import type { RunLedger, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+
+/** A run as its checkpointer sees it: may it still write? */
+export interface RunBinding {
+  readonly ticket: RunTicket;
+  /** Set once the thread is lost; then every later write of the run is dropped. */
+  readonly lost: LonghaulError | undefined;
+  lose(error: LonghaulError): void;
+}
+
+/** A checkpointer whose every write belongs to one run. */
+export interface BoundSaver extends BaseCheckpointSaver {
+  /** Resolves when every (namespace, checkpoint id) is stored; rejects when one never will be. */
+  awaitStored(threadId: string, pairs: readonly (readonly [string, string])[], deadlineMs: number): Promise<void>;
+}
+
+/** A checkpointer of ours. */
+export interface RunSaver extends BaseCheckpointSaver {
+  forRun(run: RunBinding): BoundSaver;
+}
+
+export interface LedgerParts {
+  /** Opens the database at the first call: connects, starts the embedded server, migrates. */
+  open(): Promise<{ readonly steps: StepLedger; readonly runs: RunLedger }>;
+  readonly saver: RunSaver;
+  readonly leaseMs: number;
+  readonly onStep: ((event: StepEvent) => void) | undefined;
+}
+
+export const LEDGER_PARTS = Symbol.for("langgraph-longhaul.ledgerParts");
+
+/**
+ * The memory of every effect that a graph had: what a thread meant to do, and what came of it. Made by `openLedger`,
+ * given to `durableGraph`. It connects at first use, never at import.
+ */
+export interface Ledger {
+  /** @internal */
+  readonly [LEDGER_PARTS]: LedgerParts;
+  /** Closes the connections. A run that is under way fails as if the database had gone. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,139 @@
+// The callback handler that every run of a durable graph carries. It is how nodes, tools and models find their run:
+// `configurable` comes from clients, who can replace anything in it, but nobody outside the process can forge an
+// object. It reaches subgraphs, tools and bare `graph.invoke()` inside a node.
+import type { BaseCallbackHandler } from "@langchain/core/callbacks/base";
+import { CallbackManager } from "@langchain/core/callbacks/manager";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { GraphCallbackHandler } from "@langchain/langgraph";
+import { StepScope } from "../core/context.js";
+import type { Run } from "./run.js";
+
+/** Where in a run a model call is made. */
+export interface CallPlace {
+  readonly scope: StepScope;
+  /** Distinguishes the tools that one ToolNode runs side by side in one task. */
+  readonly toolCallId: string | undefined;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export class Meter extends GraphCallbackHandler {
+  override name = "langgraph-longhaul";
+  override awaitHandlers = true;
+  override raiseError = true;
+  readonly #places = new Map<string, CallPlace>();
+
+  constructor(readonly run: Run) {
+    super();
+  }
+
+  /** Where the callback run `runId` takes place: the node attempt or tool call around it. */
+  placeOf(runId: string | undefined): CallPlace | undefined {
+    return runId === undefined ? undefined : this.#places.get(runId);
+  }
+
+  override handleInterrupt(): void {
+    this.run.interrupted = true;
+  }
+
+  override handleChainStart(
+    _chain: unknown,
+    _inputs: unknown,
+    runId: string,
+    parentRunId?: string,
+    _tags?: string[],
+    metadata: Record<string, unknown> = {},
+    _runType?: string,
+    runName?: string,
+  ): void {
+    const node = metadata["langgraph_node"];
+    // A node's own run opens a new attempt; everything below it belongs to that attempt.
+    if (typeof node === "string" && node === runName) {
+      this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata });
+    } else this.#inherit(runId, parentRunId, metadata);
+  }
+
+  override handleToolStart(
+    _tool: unknown,
+    _input: string,
+    runId: string,
+    parentRunId?: string,
+    _tags?: string[],
+    metadata: Record<string, unknown> = {},
+    runName?: string,
+    toolCallId?: string,
+  ): void {
+    if (toolCallId === undefined) this.#inherit(runId, parentRunId, metadata);
+    else this.#places.set(runId, { scope: new StepScope(runName ?? "tool"), toolCallId, metadata });
+  }
+
+  override handleChatModelStart(
+    _model: unknown,
+    _messages: unknown,
+    runId: string,
+    parentRunId?: string,
+    _extra?: unknown,
+    _tags?: string[],
+    metadata: Record<string, unknown> = {},
+  ): void {
+    this.#inherit(runId, parentRunId, metadata);
+  }
+
+  override handleChainEnd(_outputs: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+  override handleChainError(_error: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+  override handleToolEnd(_output: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+  override handleToolError(_error: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+  override handleLLMEnd(_output: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+  override handleLLMError(_error: unknown, runId: string): void {
+    this.#places.delete(runId);
+  }
+
+  #inherit(runId: string, parentRunId: string | undefined, metadata: Record<string, unknown>): void {
+    const parent = this.placeOf(parentRunId);
+    const node = String(metadata["langgraph_node"] ?? "");
+    this.#places.set(runId, {
+      scope: parent?.scope ?? new StepScope(node),
+      toolCallId: parent?.toolCallId,
+      metadata,
+    });
+  }
+}
+
+/** The meter of the run on `threadId` among these callbacks; the innermost one when no thread is named. */
+export function meterIn(callbacks: RunnableConfig["callbacks"], threadId?: unknown): Meter | undefined {
+  if (callbacks === undefined) return undefined;
+  const handlers: readonly unknown[] = Array.isArray(callbacks)
+    ? callbacks
+    : [...callbacks.handlers, ...callbacks.inheritableHandlers];
+  return meterAmong(handlers, threadId);
+}
+
+function meterAmong(handlers: readonly unknown[], threadId: unknown): Meter | undefined {
+  const meters = handlers.filter((handler): handler is Meter => handler instanceof Meter);
+  return meters.find((meter) => meter.run.threadId === threadId) ?? meters.at(-1);
+}
+
+/** The meter of the thread on which the callback run `runId` takes place: a nested run carries its outer one's too. */
+export function meterAt(handlers: readonly unknown[], runId: string): Meter | undefined {
+  const meters = handlers.filter((handler): handler is Meter => handler instanceof Meter);
+  const threadId = meters.map((meter) => meter.placeOf(runId)?.metadata["thread_id"]).find((id) => id !== undefined);
+  return meterAmong(meters, threadId);
+}
+
+/** Callbacks with the meter added, whichever of their two shapes they have. */
+export function withMeter(callbacks: RunnableConfig["callbacks"], meter: BaseCallbackHandler): NonNullable<RunnableConfig["callbacks"]> {
+  if (callbacks === undefined) return [meter];
+  if (Array.isArray(callbacks)) return [...callbacks, meter];
+  const copy = callbacks instanceof CallbackManager ? callbacks.copy() : callbacks;
+  copy.addHandler(meter, true);
+  return copy;
+}

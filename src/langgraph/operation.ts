@@ -1,0 +1,99 @@
+// Operations: named effects, declared once at module level. A fresh process (a worker, the CLI, a later version of
+// the app) can look such an effect up or undo it; a closure inside a node dies with its process.
+import type { StepContext } from "../core/context.js";
+import { InvalidOptionError } from "../core/errors.js";
+import { positiveMs } from "../core/lease.js";
+import type { LookupAnswer } from "../core/reconcile.js";
+import type { Effect } from "../core/step.js";
+
+/** Asks the world whether an effect happened. Gets the RECORDED input, and the key that the provider was given. */
+export type LookupFunction<I, O> = (args: {
+  idempotencyKey: string;
+  input: I;
+  signal: AbortSignal;
+}) => Promise<LookupAnswer<O>>;
+
+/** What the pack may do with a write whose outcome is not known. Times in milliseconds. */
+export interface EffectOptions<I, O> {
+  /** After this the call is given up. A write is then in doubt, because its request may have arrived. @default 60000 */
+  readonly timeoutMs?: number;
+  /**
+   * The provider deduplicates by `idempotencyKey`: an unfinished call is sent again with the same key while the
+   * provider surely still knows it. Needs `keyLifetimeMs`.
+   * @default false
+   */
+  readonly idempotent?: boolean;
+  /** For how long the provider remembers a key (Stripe: 24 hours). */
+  readonly keyLifetimeMs?: number;
+  /** Asks the world. Without it, and when it cannot tell, a person is asked. */
+  readonly lookup?: LookupFunction<NoInfer<I>, NoInfer<O>>;
+  /**
+   * How long after the last moment at which a request could have been sent "it did not happen" is believed. A
+   * request can still be on the wire, and a provider's read side can lag. @default timeoutMs + lease + 60000
+   */
+  readonly settleMs?: number;
+  /** `pause` asks a person by an interrupt, `throw` gives the node an OutcomeUnknownError. @default "pause" */
+  readonly onUnknown?: "pause" | "throw";
+  /** Undoes the effect. Recorded with the operation for the saga. */
+  readonly compensate?: (args: { input: NoInfer<I>; receipt: NoInfer<O> }, context: StepContext) => Promise<void>;
+}
+
+export interface AnyOperation {
+  readonly name: string;
+  readonly version: string;
+  readonly effect: Effect;
+}
+
+export interface Operation<I, O> extends AnyOperation, Readonly<EffectOptions<I, O>> {
+  /** One remote call. Hand `idempotencyKey` to the provider and `signal` to the HTTP client. */
+  readonly run: (input: I, context: StepContext) => Promise<O>;
+}
+
+/**
+ * Declares an effect at module level: what it is called, how to run it, and how to find out whether it happened.
+ *
+ * @example
+ * const postArticle = operation({
+ *   name: "post-article", version: "1.0.0", effect: "write",
+ *   run: (input: { title: string }, { idempotencyKey }) => api.post(input, { idempotencyKey }),
+ *   lookup: async ({ idempotencyKey }) => {
+ *     const post = await api.findByKey(idempotencyKey);
+ *     return post ? { outcome: "happened", receipt: post } : { outcome: "did-not-happen" };
+ *   },
+ * });
+ *
+ * @throws InvalidOptionError when an option is not what it must be.
+ */
+export function operation<I, O>(definition: Operation<I, O>): Operation<I, O> {
+  const { name, version, effect } = definition;
+  if (typeof name !== "string" || name === "") throw new InvalidOptionError("Expected an operation's `name` to be a non-empty string.");
+  if (typeof version !== "string" || version === "") {
+    throw new InvalidOptionError(`Expected \`version\` of operation "${name}" to be a non-empty string such as "1.0.0".`);
+  }
+  if (effect !== "read" && effect !== "write") {
+    throw new InvalidOptionError(`Expected \`effect\` of operation "${name}" to be "read" or "write", got ${JSON.stringify(effect)}.`);
+  }
+  if (typeof definition.run !== "function") throw new InvalidOptionError(`Expected \`run\` of operation "${name}" to be a function.`);
+  checkEffectOptions(`operation "${name}"`, definition);
+  return definition;
+}
+
+/** @internal */
+export function checkEffectOptions(what: string, options: object): void {
+  const { idempotent, keyLifetimeMs } = options as Partial<EffectOptions<unknown, unknown>>;
+  for (const name of ["timeoutMs", "settleMs", "keyLifetimeMs"] as const) {
+    const value = (options as Record<string, unknown>)[name];
+    if (value !== undefined) positiveMs(`${name} of ${what}`, value);
+  }
+  if (idempotent === true && keyLifetimeMs === undefined) {
+    throw new InvalidOptionError(
+      `${what} is declared \`idempotent\` without \`keyLifetimeMs\`. Say for how long the provider remembers a key: a resend after that would be a second effect.`,
+    );
+  }
+  for (const name of ["lookup", "compensate"] as const) {
+    const value = (options as Record<string, unknown>)[name];
+    if (value !== undefined && typeof value !== "function") {
+      throw new InvalidOptionError(`Expected \`${name}\` of ${what} to be a function.`);
+    }
+  }
+}

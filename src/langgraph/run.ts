@@ -1,0 +1,100 @@
+// One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
+// has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
+import { randomUUID } from "node:crypto";
+import type { LonghaulError } from "../core/errors.js";
+import { recordFailure } from "../core/failure.js";
+import { holdLease, moment } from "../core/lease.js";
+import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import { drained } from "./leave.js";
+import { type BoundSaver, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
+
+export class Run implements RunBinding {
+  readonly steps: StepLedger;
+  readonly onStep: ((event: StepEvent) => void) | undefined;
+  /** Set when a task asked to be run again at a later time. */
+  dueAt: Date | undefined;
+  interrupted = false;
+  /** What can tell whether the checkpoints under a step are stored. */
+  saver: Pick<BoundSaver, "awaitStored"> | undefined;
+  readonly #runs: RunLedger;
+  readonly #controller = new AbortController();
+  readonly #lease: { stop: () => void };
+  #lost: LonghaulError | undefined;
+
+  private constructor(
+    readonly ledger: Ledger,
+    readonly ticket: RunTicket,
+    ports: { steps: StepLedger; runs: RunLedger },
+    grantedAt: ReturnType<typeof moment>,
+    readonly purpose: RunPurpose,
+  ) {
+    const { leaseMs, onStep } = ledger[LEDGER_PARTS];
+    this.steps = ports.steps;
+    this.onStep = onStep;
+    this.#runs = ports.runs;
+    this.#lease = holdLease({
+      leaseMs,
+      grantedAt,
+      renew: () => ports.runs.renew(ticket, leaseMs),
+      onLost: (error) => this.lose(error),
+      what: `the run of thread "${ticket.threadId}"`,
+    });
+  }
+
+  /** Takes the thread's lease, or says until when another run has it. */
+  static async start(ledger: Ledger, threadId: string, purpose: RunPurpose = "run"): Promise<Run | { busyUntil: Date; by: string }> {
+    const { open, leaseMs } = ledger[LEDGER_PARTS];
+    const ports = await open();
+    const askedAt = moment();
+    const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose);
+    if ("busy" in answer) return { busyUntil: answer.busy.leaseUntil, by: `process ${answer.busy.pid} on ${answer.busy.host}` };
+    return new Run(ledger, answer.ticket, ports, askedAt, purpose);
+  }
+
+  get threadId(): string {
+    return this.ticket.threadId;
+  }
+
+  get lost(): LonghaulError | undefined {
+    return this.#lost;
+  }
+
+  /** Aborted when the thread is lost. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  lose(error: LonghaulError): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = error;
+    this.#lease.stop();
+    this.#controller.abort(error);
+  }
+
+  /** What a run that lost its thread leaves with. */
+  leave(): Error {
+    const message = this.#lost?.message ?? "The run has ended.";
+    return drained({ kind: "lost", threadId: this.threadId, message });
+  }
+
+  /** The thread should run again then; written with the database's own word for the time. */
+  async wakeAt(dueAt: Date, reason: string): Promise<void> {
+    this.dueAt = this.dueAt === undefined || dueAt < this.dueAt ? dueAt : this.dueAt;
+    await this.#runs.wake(this.threadId, dueAt, reason);
+  }
+
+  /** Gives the thread free. A ledger that cannot be reached gives it free by time. */
+  async end(error?: unknown): Promise<void> {
+    this.#lease.stop();
+    if (this.#lost !== undefined) return;
+    const end = this.purpose === "update" ? undefined : this.#endedAs(error);
+    const failure = end === "failed" ? recordFailure(error) : undefined;
+    await this.#runs.release(this.ticket, end, failure).catch(() => undefined);
+  }
+
+  #endedAs(error: unknown): RunEnd {
+    if (this.interrupted) return "waiting";
+    if (this.dueAt !== undefined) return "due";
+    return error === undefined ? "done" : "failed";
+  }
+}

@@ -1,0 +1,165 @@
+// The one place that knows LangGraph's internals: where in a graph the current code runs, on which checkpoints that
+// place stands, and how the core leaves the graph from there.
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { getConfig, isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { StepScope } from "../core/context.js";
+import { LeaseLostError, NotInDurableGraphError } from "../core/errors.js";
+import type { StepHost } from "../core/execute.js";
+import type { StepPosition } from "../core/step.js";
+import { drained, paused } from "./leave.js";
+import { type Meter, meterIn } from "./meter.js";
+import type { Run } from "./run.js";
+
+/** A place in a running graph. */
+export interface Place {
+  readonly run: Run;
+  readonly position: StepPosition;
+  /** Every (namespace, checkpoint id) that the position was made from; empty when it cannot be seen. */
+  readonly bases: readonly (readonly [string, string])[];
+  readonly signal: AbortSignal;
+}
+
+/** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
+const BARRIER_DEADLINE_MS = 30_000;
+/** Waiting this long keeps a worker busy for less than it costs to load the thread again. */
+const IN_PROCESS_WAIT_MS = 30_000;
+/** How often a wait looks at the ledger's clock, which may run differently from ours. */
+const WAIT_LOOK_MS = 250;
+
+export function ambientConfig(): LangGraphRunnableConfig | undefined {
+  try {
+    return getConfig();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the code that was handed `config` runs; LangGraph's async context fills in for a missing one. */
+export function locate(config: RunnableConfig | undefined, what: string): Place {
+  const found = config !== undefined && meterIn(config.callbacks) !== undefined ? config : ambientConfig();
+  const meter = meterIn(found?.callbacks, found?.configurable?.["thread_id"]);
+  if (found === undefined || meter === undefined) {
+    throw new NotInDurableGraphError(`${what} runs outside a durable graph. Wrap the graph: durableGraph(graph, { ledger }).`);
+  }
+  const bases = basesOf(found);
+  return {
+    run: meter.run,
+    position: positionOf(found.metadata ?? {}, meter, bases),
+    bases,
+    signal: found.signal === undefined ? meter.run.signal : AbortSignal.any([found.signal, meter.run.signal]),
+  };
+}
+
+/** The place of a model call, from its own callbacks: generators lose the async context. */
+export function locateCall(meter: Meter, metadata: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined): Place {
+  const bases = basesOf(ambientConfig());
+  return {
+    run: meter.run,
+    position: positionOf(metadata, meter, bases),
+    bases,
+    signal: signal === undefined ? meter.run.signal : AbortSignal.any([signal, meter.run.signal]),
+  };
+}
+
+function basesOf(config: RunnableConfig | undefined): [string, string][] {
+  const map: unknown = config?.configurable?.["checkpoint_map"];
+  return typeof map === "object" && map !== null ? Object.entries(map as Record<string, string>) : [];
+}
+
+/** LangGraph's task id is the last part of the task's namespace: `outer:<id>|inner:<id>`. */
+function positionOf(metadata: Readonly<Record<string, unknown>>, meter: Meter, bases: readonly (readonly [string, string])[]): StepPosition {
+  const ns = String(metadata["langgraph_checkpoint_ns"] ?? metadata["checkpoint_ns"] ?? "");
+  const parentNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
+  return {
+    threadId: String(metadata["thread_id"] ?? meter.run.threadId),
+    node: String(metadata["langgraph_node"] ?? ""),
+    taskId: ns.slice(ns.lastIndexOf(":") + 1),
+    checkpointNs: ns,
+    checkpointId: bases.find(([base]) => base === parentNs)?.[1] ?? bases.at(-1)?.[1] ?? "",
+    superstep: Number(metadata["langgraph_step"] ?? 0),
+  };
+}
+
+const scopes = new WeakMap<object, StepScope>();
+
+/** The steps of one attempt at a node: LangGraph makes one `executionInfo` object for each attempt. */
+export function scopeOf(config: RunnableConfig | undefined, node: string): StepScope {
+  const found = (config as LangGraphRunnableConfig | undefined)?.executionInfo ?? ambientConfig()?.executionInfo;
+  if (found === undefined) return new StepScope(node);
+  const scope = scopes.get(found) ?? new StepScope(node);
+  scopes.set(found, scope);
+  return scope;
+}
+
+/**
+ * Makes subgraphs that a retried node enters again keep their namespace, and so their task ids and keys (G4):
+ * LangGraph counts subgraph calls of a task and does not start again when it retries the node.
+ */
+export function resetSubgraphCounter(config: RunnableConfig | undefined): void {
+  const scratchpad: unknown = config?.configurable?.["__pregel_scratchpad"];
+  if (typeof scratchpad === "object" && scratchpad !== null && "subgraphCounter" in scratchpad) {
+    scratchpad.subgraphCounter = 0;
+  }
+}
+
+/** What the core needs, at this place. */
+export function hostAt(place: Place): StepHost {
+  const { run, position, signal } = place;
+  const assertLive = () => {
+    if (run.lost !== undefined) throw run.leave();
+    if (signal.aborted) throw signal.reason;
+  };
+  return {
+    ledger: run.steps,
+    ticket: run.ticket,
+    signal,
+    barrier: async () => {
+      try {
+        await run.saver?.awaitStored(position.threadId, place.bases, BARRIER_DEADLINE_MS);
+      } catch (error) {
+        if (run.lost !== undefined) throw run.leave();
+        throw error;
+      }
+    },
+    pause: (record, question) => {
+      throw paused(record, question);
+    },
+    waitUntil: (dueAt, reason, key) => waitUntil(place, dueAt, reason, key),
+    lost: () => {
+      run.lose(new LeaseLostError(`The thread "${run.threadId}" was taken over by another run.`));
+      throw run.leave();
+    },
+    assertLive,
+    isControlFlow: (error) => error instanceof Error && isGraphBubbleUp(error),
+    onStep: run.onStep,
+  };
+}
+
+/** Near times are waited for here, on the ledger's clock; for far ones the thread is left and woken. */
+async function waitUntil({ run, signal }: Place, dueAt: Date, reason: string, key: string): Promise<void> {
+  for (;;) {
+    const leftMs = dueAt.getTime() - (await run.steps.now()).getTime();
+    if (leftMs <= 0) return;
+    if (leftMs > IN_PROCESS_WAIT_MS) {
+      await run.wakeAt(dueAt, reason);
+      const message = `Waits until ${dueAt.toISOString()}: ${reason}. Run the thread again then, with null as input.`;
+      throw drained({ kind: "due", threadId: run.threadId, message, dueAt: dueAt.toISOString(), idempotencyKey: key });
+    }
+    await sleep(Math.min(leftMs, WAIT_LOOK_MS), signal);
+  }
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}

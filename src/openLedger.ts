@@ -1,0 +1,121 @@
+// The composition root: where the ledger, its checkpointer and the database meet. Opening is lazy: importing the
+// package or calling `openLedger()` connects to nothing and reads no environment.
+import { LedgerSaver, setupCheckpoints } from "./checkpoint/index.js";
+import { InvalidOptionError } from "./core/errors.js";
+import { checkId } from "./core/key.js";
+import { positiveMs } from "./core/lease.js";
+import type { StepEvent } from "./core/ledger.js";
+import { type DatabaseAddress, findDatabase } from "./findDatabase.js";
+import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
+import { createRunLedger, createStepLedger } from "./postgres/ledger.js";
+import { migrate } from "./postgres/migrate.js";
+import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
+
+export interface LedgerOptions {
+  /**
+   * Where PostgreSQL is. @default LONGHAUL_DATABASE_URL, DATABASE_URI, POSTGRES_URI or POSTGRES_URI_CUSTOM, read at
+   * first use; outside production else an embedded server.
+   */
+  readonly url?: string;
+  /** A pool of yours in place of `url`. Closing it stays yours. */
+  readonly pool?: PoolLike;
+  /** Schema for all tables, checkpoints included. @default "longhaul" */
+  readonly schema?: string;
+  /** Keeps the keys of two apps apart that share a provider. Part of every idempotency key. @default "" */
+  readonly namespace?: string;
+  /**
+   * For how long a run holds its thread without renewing. A dead process on another machine is taken over after
+   * this; one on the same machine at once. Milliseconds. @default 15000
+   */
+  readonly leaseMs?: number;
+  /** Connections in the pool. @default 10 */
+  readonly maxConnections?: number;
+  /** Called after a step's commit, and after each replay. Must not throw. */
+  readonly onStep?: (event: StepEvent) => void;
+  /** Told one line about where the data is when the embedded server is used. @default a line on stderr */
+  readonly onLine?: (line: string) => void;
+}
+
+/** Fifteen seconds: five renewals may fail before a run loses its thread, and a takeover is soon enough for people. */
+const LEASE_MS = 15_000;
+const MAX_CONNECTIONS = 10;
+
+/** @internal Where the pack's own commands find the database of a ledger. */
+export const DATABASE = Symbol.for("langgraph-longhaul.database");
+
+/** @internal */
+export interface OpenedLedger extends Ledger {
+  readonly [DATABASE]: () => Promise<PooledDatabase>;
+}
+
+/**
+ * Opens a ledger: the memory of every effect. Nothing is connected until its first use, which also brings the schema
+ * up to date (safe with any number of processes).
+ *
+ * @throws InvalidOptionError for options that cannot be.
+ * @example
+ * const ledger = openLedger();
+ * export const graph = durableGraph(builder, { ledger });
+ */
+export function openLedger(options: LedgerOptions = {}): Ledger {
+  const { schema = "longhaul", namespace = "", leaseMs = LEASE_MS, maxConnections = MAX_CONNECTIONS, onStep } = options;
+  quoteSchema(schema);
+  positiveMs("leaseMs", leaseMs);
+  if (namespace !== "") checkId("namespace", namespace);
+  if (!Number.isInteger(maxConnections) || maxConnections < 1) {
+    throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
+  }
+  let opening: Promise<OpenedDatabase> | undefined;
+  const open = async (): Promise<PooledDatabase> => {
+    opening ??= openDatabase(options, schema, maxConnections).catch((error: unknown) => {
+      // A database that was away may be back at the next try.
+      opening = undefined;
+      throw error;
+    });
+    return (await opening).database;
+  };
+  let ports: ReturnType<typeof createPorts> | undefined;
+  const createPorts = (database: PooledDatabase) => ({ steps: createStepLedger(database, namespace), runs: createRunLedger(database) });
+  const ledger: OpenedLedger = {
+    [LEDGER_PARTS]: {
+      open: async () => (ports ??= createPorts(await open())),
+      saver: new LedgerSaver(open, schema),
+      leaseMs,
+      onStep,
+    },
+    [DATABASE]: open,
+    close: async () => {
+      const opened = await opening?.catch(() => undefined);
+      await opened?.close();
+    },
+  };
+  return ledger;
+}
+
+interface OpenedDatabase {
+  readonly database: PooledDatabase;
+  close(): Promise<void>;
+}
+
+async function openDatabase(options: LedgerOptions, schema: string, maxConnections: number): Promise<OpenedDatabase> {
+  if (options.pool !== undefined) return { database: await prepare(options.pool, schema), close: async () => {} };
+  const address: DatabaseAddress = options.url === undefined ? await findDatabase(process.env, options.onLine) : { url: options.url };
+  const pool = createPool(address.url, maxConnections);
+  const close = async () => {
+    await pool.end();
+    await address.release?.();
+  };
+  try {
+    return { database: await prepare(pool, schema), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function prepare(pool: PoolLike, schema: string): Promise<PooledDatabase> {
+  const database = new PooledDatabase(pool, schema);
+  await migrate(database);
+  await setupCheckpoints(database, schema);
+  return database;
+}

@@ -1,0 +1,102 @@
+// What an operator does to a ledger: settle a step whose outcome is not known, and redrive one that failed. The rules
+// are the same for a person as for a lookup; only the actor differs.
+import { createCodec } from "./core/codec.js";
+import { InvalidOptionError, NotFoundError } from "./core/errors.js";
+import type { StepRecord } from "./core/ledger.js";
+import type { Ledger } from "./langgraph/ledger.js";
+import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import type { PooledDatabase } from "./postgres/pool.js";
+import { findStep } from "./postgres/stepRows.js";
+import { decideDrift, settleStep } from "./postgres/steps.js";
+
+export interface SettleRequest {
+  readonly idempotencyKey: string;
+  /** Who says so; recorded. */
+  readonly by: string;
+  /**
+   * `happened` (with its `receipt`: what the step's function would have returned), `did-not-happen`, `write-off`
+   * (never mind: the step fails for good); for another input at a known key `keep` or `fail`.
+   */
+  readonly outcome: "happened" | "did-not-happen" | "write-off" | "keep" | "fail";
+  readonly receipt?: unknown;
+  readonly reason?: string;
+}
+
+export type SettleAnswer =
+  | { readonly result: "settled"; readonly threadId: string }
+  /** "It did not happen" counts only from then on: a request may still be on its way. */
+  | { readonly result: "not-yet"; readonly notBefore: Date }
+  /** Somebody or something settled it before. */
+  | { readonly result: "already-settled"; readonly state: StepRecord["state"] };
+
+/**
+ * Records what a person found out about a write whose outcome is not known. The thread is woken in the same
+ * transaction; run it again with `null` as input.
+ *
+ * @throws NotFoundError for an unknown key, InvalidOptionError for an answer that does not fit the question.
+ */
+export async function settle(ledger: Ledger, request: SettleRequest): Promise<SettleAnswer> {
+  const { idempotencyKey, by, outcome } = request;
+  if (typeof by !== "string" || by === "") throw new InvalidOptionError("Expected `by` to name who settles the step.");
+  if (outcome === "write-off" && !request.reason) throw new InvalidOptionError("A write-off needs a `reason`: it gives up an effect that may have happened.");
+  const database = await databaseOf(ledger);
+  const seen = await findOpen(database, idempotencyKey, by);
+  if (outcome === "keep" || outcome === "fail") return settleDrift(database, seen, outcome, request);
+  if (seen.state !== "NEEDS_RECONCILIATION" && seen.state !== "WAITING_HUMAN") return { result: "already-settled", state: seen.state };
+  if (outcome === "did-not-happen") {
+    if (seen.effectKnown) throw new InvalidOptionError("This write is known to have happened; only its output could not be stored. Settle it as happened, with its receipt.");
+    if (seen.settledFrom !== undefined && seen.settledFrom > seen.readAt) return { result: "not-yet", notBefore: seen.settledFrom };
+  }
+  const reason = request.reason ?? `${outcome}, says ${by}`;
+  const settled = await settleStep(database, seen, { ...consequence(request), actor: by, reason, wake: true });
+  if (settled) return { result: "settled", threadId: seen.position.threadId };
+  const now = await findStep(database, idempotencyKey);
+  return { result: "already-settled", state: now?.state ?? seen.state };
+}
+
+function consequence(request: SettleRequest) {
+  switch (request.outcome) {
+    case "happened":
+      return { to: "SUCCEEDED" as const, output: createCodec().encode(request.receipt, "receipt") };
+    case "did-not-happen":
+      return { to: "READY" as const };
+    default: {
+      const message = `Written off by ${request.by}: ${request.reason}`;
+      return { to: "FAILED_PERMANENT" as const, failure: { name: "WrittenOff", message, code: "WRITTEN_OFF" } };
+    }
+  }
+}
+
+async function settleDrift(database: PooledDatabase, seen: StepRecord, decision: "keep" | "fail", request: SettleRequest): Promise<SettleAnswer> {
+  if (seen.drift === undefined) throw new InvalidOptionError("No other input came to this key, so there is nothing to keep or to fail.");
+  const decided = await decideDrift(database, seen.key, decision, request.by, request.reason ?? `${decision}, says ${request.by}`);
+  return decided ? { result: "settled", threadId: seen.position.threadId } : { result: "already-settled", state: seen.state };
+}
+
+/** A write whose holder is gone is in doubt, though no run has met it yet. */
+async function findOpen(database: PooledDatabase, key: string, by: string): Promise<StepRecord> {
+  if (!/^[0-9a-f]{64}$/.test(key)) throw new InvalidOptionError("Expected a step's key: 64 hexadecimal digits, as `longhaul reconcile list` prints them.");
+  const seen = await findStep(database, key);
+  if (seen === undefined) throw new NotFoundError(`No step has the key ${key}.`);
+  if (seen.state !== "RUNNING" || seen.effect !== "write" || seen.leaseLive) return seen;
+  const failure = { name: "OutcomeUnknown", message: "The process ended between intent and receipt." };
+  await settleStep(database, seen, { to: "NEEDS_RECONCILIATION", actor: by, reason: "the last holder is gone and left no receipt", failure });
+  return (await findStep(database, key)) ?? seen;
+}
+
+/**
+ * Lets a step that failed for good run again, and wakes its thread. Recorded successes stay.
+ *
+ * @throws NotFoundError for an unknown key. False when the step has not failed.
+ */
+export async function redrive(ledger: Ledger, request: { idempotencyKey: string; by: string; reason?: string }): Promise<boolean> {
+  const database = await databaseOf(ledger);
+  const seen = await findStep(database, request.idempotencyKey);
+  if (seen === undefined) throw new NotFoundError(`No step has the key ${request.idempotencyKey}.`);
+  if (seen.state !== "FAILED_PERMANENT") return false;
+  return settleStep(database, seen, { to: "READY", actor: request.by, reason: request.reason ?? "redrive", wake: true });
+}
+
+function databaseOf(ledger: Ledger): Promise<PooledDatabase> {
+  return (ledger as OpenedLedger)[DATABASE]();
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { classify, recordFailure, redact, retryAfterMs } from "../../src/core/failure.js";
+import { backoffMs } from "../../src/core/retry.js";
+
+const http = (status: number, headers?: Record<string, string>) => Object.assign(new Error(`status ${status}`), { status, headers });
+const code = (name: string) => Object.assign(new Error(name), { code: name });
+
+describe("a failure", () => {
+  it.each([
+    [code("ECONNREFUSED"), "transient-not-sent"],
+    [code("ENOTFOUND"), "transient-not-sent"],
+    [code("EAI_AGAIN"), "transient-not-sent"],
+    [http(429), "transient-not-sent"],
+    [http(503, { "retry-after": "2" }), "transient-not-sent"],
+    [http(503), "unknown-sent"],
+    [http(500), "unknown-sent"],
+    [http(504), "unknown-sent"],
+    [http(408), "unknown-sent"],
+    [code("ECONNRESET"), "unknown-sent"],
+    [code("EPIPE"), "unknown-sent"],
+    [http(400), "permanent"],
+    [http(404), "permanent"],
+    [http(409), "permanent"],
+    [http(422), "permanent"],
+    [new TypeError("x is not a function"), "unknown-sent"],
+    ["a string", "unknown-sent"],
+    [undefined, "unknown-sent"],
+    [new Error("fetch failed", { cause: code("ECONNREFUSED") }), "transient-not-sent"],
+    [new AggregateError([code("ECONNREFUSED"), code("ECONNREFUSED")]), "transient-not-sent"],
+    [new AggregateError([code("ECONNREFUSED"), http(500)]), "unknown-sent"],
+    [Object.assign(new Error("axios"), { response: { status: 401 } }), "permanent"],
+  ])("%s is %s", (error, expected) => {
+    expect(classify(error)).toBe(expected);
+  });
+  it("that contains itself is classified all the same", () => {
+    const loop = new Error("loop");
+    loop.cause = loop;
+    expect(classify(loop)).toBe("unknown-sent");
+  });
+  it.each([["2", 2000], ["0", 0], ["", undefined], ["garbage", undefined], ["-3", undefined], ["1.5", undefined], ["2, 5", undefined], ["9999999999", undefined]])(
+    "with Retry-After %j asks to wait %j ms",
+    (value, expected) => {
+      expect(retryAfterMs(http(429, { "retry-after": value }))).toBe(expected);
+    },
+  );
+  it("may name a date to come back, and one that is past says nothing", () => {
+    const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
+    expect(retryAfterMs(http(503, { "retry-after": "Wed, 21 Oct 2026 07:28:05 GMT" }), now)).toBe(5000);
+    expect(retryAfterMs(http(503, { "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT" }), now + 1)).toBeUndefined();
+  });
+  it("waits longer each time, up to a cap, and never the same", () => {
+    expect(backoffMs(1, undefined, () => 1)).toBe(200);
+    expect(backoffMs(4, undefined, () => 1)).toBe(1600);
+    expect(backoffMs(20, undefined, () => 1)).toBe(30_000);
+    expect(backoffMs(3, undefined, () => 0.5)).toBe(400);
+  });
+  it("is recorded without secrets", () => {
+    const failure = recordFailure(Object.assign(new Error("401 for sk-abcdefgh12345678 with Bearer abcdefghijkl"), { status: 401, code: "E" }));
+    expect(failure).toEqual({ name: "Error", message: "401 for [redacted] with [redacted]", code: "E", status: 401 });
+    expect(redact("postgres://u:hunter2@h/db")).toBe("postgres://u:[redacted]@h/db");
+  });
+});

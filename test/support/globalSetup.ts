@@ -1,0 +1,42 @@
+// One real PostgreSQL for the whole suite, in a temporary home, and one migrated template that every test file copies.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import type { TestProject } from "vitest/node";
+import { startPostgres } from "../../src/embedded/index.js";
+import { openLedger } from "../../src/index.js";
+import { DATABASE, type OpenedLedger } from "../../src/openLedger.js";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgresUrl: string;
+    template: string;
+  }
+}
+
+const TEMPLATE = "longhaul_template";
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const home = await mkdtemp(join(tmpdir(), "longhaul-test-"));
+  const server = await startPostgres({ home });
+  const admin = new pg.Client({ connectionString: server.url });
+  await admin.connect();
+  await admin.query(`create database ${TEMPLATE}`);
+  const ledger = openLedger({ url: withDatabase(server.url, TEMPLATE) }) as OpenedLedger;
+  await ledger[DATABASE]();
+  await ledger.close();
+  await admin.end();
+  project.provide("postgresUrl", server.url);
+  project.provide("template", TEMPLATE);
+  return async () => {
+    await server.stop();
+    await rm(home, { recursive: true, force: true });
+  };
+}
+
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${database}`;
+  return changed.href;
+}

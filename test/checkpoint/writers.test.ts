@@ -5,7 +5,7 @@ import { type BaseCheckpointSaver, type Checkpoint, emptyCheckpoint, uuid6 } fro
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaseLostError, StaleWriterError, ThreadBusyError } from "../../src/core/errors.js";
 import { linear } from "./graphs.js";
-import { createWorld, endLease, lend, startRun, thread, toArray, type World } from "./harness.js";
+import { createWorld, deferred, endLease, lend, startRun, thread, toArray, type World } from "./harness.js";
 
 let world: World;
 beforeAll(async () => {
@@ -231,15 +231,22 @@ describe("A graph whose run is overtaken while a node works", () => {
       const threadId = `overtaken-${durability}`;
       const first = await startRun(world, threadId);
       const effects: string[] = [];
-      const late = paying(world.saver.forRun(first), effects, async () => {
-        await endLease(world, threadId);
-        const second = await startRun(world, threadId);
-        const saver = world.saver.forRun(second);
-        await paying(saver, [], async () => {}).invoke(null, lend(saver, thread(threadId)));
-        await endLease(world, threadId);
-      });
-      const config = { ...lend(world.saver.forRun(first), thread(threadId)), durability };
-      await expect(late.invoke({ items: ["i"] }, config)).rejects.toSatisfy(isGraphDrained);
+      const reached = deferred();
+      const goOn = deferred();
+      const saver = world.saver.forRun(first);
+      const late = paying(saver, effects, async () => {
+        reached.resolve();
+        await goOn.promise;
+      }).invoke({ items: ["i"] }, { ...lend(saver, thread(threadId)), durability });
+      await reached.promise;
+      await endLease(world, threadId);
+      const other = world.saver.forRun(await startRun(world, threadId));
+      await paying(other, [], async () => {}).invoke(null, lend(other, thread(threadId)));
+      await endLease(world, threadId);
+      const before = await everythingOf(threadId);
+      goOn.resolve();
+      await expect(late).rejects.toSatisfy(isGraphDrained);
+      expect(await everythingOf(threadId)).toBe(before);
       expect(effects).toEqual(["pay"]);
       const state = await paying(world.saver, [], async () => {}).getState(thread(threadId));
       expect([state.values.items, state.next]).toEqual([["i", "a", "pay", "z"], []]);

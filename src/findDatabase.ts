@@ -4,7 +4,11 @@ import { DatabaseError } from "./core/errors.js";
 /** In this order: ours, then those that LangGraph's servers set. */
 const VARIABLES = ["LONGHAUL_DATABASE_URL", "DATABASE_URI", "POSTGRES_URI", "POSTGRES_URI_CUSTOM"] as const;
 /** Set by LangGraph's deployments: there an embedded server would lose its data with the container. */
-const DEPLOYMENT_VARIABLES = ["LANGGRAPH_CLOUD_LICENSE_KEY", "LANGSMITH_LANGGRAPH_API_VARIANT", "LANGGRAPH_HOST_PROJECT_ID"];
+const DEPLOYMENT_VARIABLES = [
+  "LANGGRAPH_CLOUD_LICENSE_KEY",
+  "LANGSMITH_LANGGRAPH_API_VARIANT",
+  "LANGGRAPH_HOST_PROJECT_ID",
+];
 
 export interface DatabaseAddress {
   readonly url: string;
@@ -17,11 +21,16 @@ export interface DatabaseAddress {
  *
  * @throws DatabaseError in production without an address, and when the embedded server cannot start.
  */
-export async function findDatabase(env: NodeJS.ProcessEnv, onLine: (line: string) => void = defaultLine): Promise<DatabaseAddress> {
+export async function findDatabase(
+  env: NodeJS.ProcessEnv,
+  onLine: (line: string) => void = defaultLine,
+): Promise<DatabaseAddress> {
   const found = VARIABLES.map((name) => env[name]).find((value) => value !== undefined && value !== "");
   if (found !== undefined) return { url: found };
   if (env["NODE_ENV"] === "production" || DEPLOYMENT_VARIABLES.some((name) => env[name] !== undefined)) {
-    throw new DatabaseError("No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).");
+    throw new DatabaseError(
+      "No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).",
+    );
   }
   const { startPostgres } = await import("./embedded/index.js");
   return startPostgres({ onLine });

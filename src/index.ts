@@ -25,7 +25,7 @@
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { StepEvent } from "./core/ledger.js";
-export type { LookupAnswer } from "./core/reconcile.js";
+export type { LookupAnswer } from "./core/lookup.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
 export { type DurableOptions, type DurableTarget, durableGraph } from "./langgraph/durableGraph.js";
@@ -34,7 +34,13 @@ export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/dur
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
-export { type AnyOperation, type EffectOptions, type LookupFunction, type Operation, operation } from "./langgraph/operation.js";
+export {
+  type AnyOperation,
+  type EffectOptions,
+  type LookupFunction,
+  type Operation,
+  operation,
+} from "./langgraph/operation.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export { redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";

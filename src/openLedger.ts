@@ -75,7 +75,10 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     return (await opening).database;
   };
   let ports: ReturnType<typeof createPorts> | undefined;
-  const createPorts = (database: PooledDatabase) => ({ steps: createStepLedger(database, namespace), runs: createRunLedger(database) });
+  const createPorts = (database: PooledDatabase) => ({
+    steps: createStepLedger(database, namespace),
+    runs: createRunLedger(database),
+  });
   const ledger: OpenedLedger = {
     [LEDGER_PARTS]: {
       open: async () => (ports ??= createPorts(await open())),
@@ -99,7 +102,8 @@ interface OpenedDatabase {
 
 async function openDatabase(options: LedgerOptions, schema: string, maxConnections: number): Promise<OpenedDatabase> {
   if (options.pool !== undefined) return { database: await prepare(options.pool, schema), close: async () => {} };
-  const address: DatabaseAddress = options.url === undefined ? await findDatabase(process.env, options.onLine) : { url: options.url };
+  const address: DatabaseAddress =
+    options.url === undefined ? await findDatabase(process.env, options.onLine) : { url: options.url };
   const pool = createPool(address.url, maxConnections);
   const close = async () => {
     await pool.end();

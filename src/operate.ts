@@ -5,9 +5,9 @@ import { InvalidOptionError, NotFoundError } from "./core/errors.js";
 import type { StepRecord } from "./core/ledger.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { decideDrift, settleStep } from "./postgres/outcomes.js";
 import type { PooledDatabase } from "./postgres/pool.js";
 import { findStep } from "./postgres/stepRows.js";
-import { decideDrift, settleStep } from "./postgres/steps.js";
 
 export interface SettleRequest {
   readonly idempotencyKey: string;
@@ -38,14 +38,20 @@ export type SettleAnswer =
 export async function settle(ledger: Ledger, request: SettleRequest): Promise<SettleAnswer> {
   const { idempotencyKey, by, outcome } = request;
   if (typeof by !== "string" || by === "") throw new InvalidOptionError("Expected `by` to name who settles the step.");
-  if (outcome === "write-off" && !request.reason) throw new InvalidOptionError("A write-off needs a `reason`: it gives up an effect that may have happened.");
+  if (outcome === "write-off" && !request.reason)
+    throw new InvalidOptionError("A write-off needs a `reason`: it gives up an effect that may have happened.");
   const database = await databaseOf(ledger);
   const seen = await findOpen(database, idempotencyKey, by);
   if (outcome === "keep" || outcome === "fail") return settleDrift(database, seen, outcome, request);
-  if (seen.state !== "NEEDS_RECONCILIATION" && seen.state !== "WAITING_HUMAN") return { result: "already-settled", state: seen.state };
+  if (seen.state !== "NEEDS_RECONCILIATION" && seen.state !== "WAITING_HUMAN")
+    return { result: "already-settled", state: seen.state };
   if (outcome === "did-not-happen") {
-    if (seen.effectKnown) throw new InvalidOptionError("This write is known to have happened; only its output could not be stored. Settle it as happened, with its receipt.");
-    if (seen.settledFrom !== undefined && seen.settledFrom > seen.readAt) return { result: "not-yet", notBefore: seen.settledFrom };
+    if (seen.effectKnown)
+      throw new InvalidOptionError(
+        "This write is known to have happened; only its output could not be stored. Settle it as happened, with its receipt.",
+      );
+    if (seen.settledFrom !== undefined && seen.settledFrom > seen.readAt)
+      return { result: "not-yet", notBefore: seen.settledFrom };
   }
   const reason = request.reason ?? `${outcome}, says ${by}`;
   const settled = await settleStep(database, seen, { ...consequence(request), actor: by, reason, wake: true });
@@ -67,20 +73,42 @@ function consequence(request: SettleRequest) {
   }
 }
 
-async function settleDrift(database: PooledDatabase, seen: StepRecord, decision: "keep" | "fail", request: SettleRequest): Promise<SettleAnswer> {
-  if (seen.drift === undefined) throw new InvalidOptionError("No other input came to this key, so there is nothing to keep or to fail.");
-  const decided = await decideDrift(database, seen.key, decision, request.by, request.reason ?? `${decision}, says ${request.by}`);
-  return decided ? { result: "settled", threadId: seen.position.threadId } : { result: "already-settled", state: seen.state };
+async function settleDrift(
+  database: PooledDatabase,
+  seen: StepRecord,
+  decision: "keep" | "fail",
+  request: SettleRequest,
+): Promise<SettleAnswer> {
+  if (seen.drift === undefined)
+    throw new InvalidOptionError("No other input came to this key, so there is nothing to keep or to fail.");
+  const decided = await decideDrift(
+    database,
+    seen.key,
+    decision,
+    request.by,
+    request.reason ?? `${decision}, says ${request.by}`,
+  );
+  return decided
+    ? { result: "settled", threadId: seen.position.threadId }
+    : { result: "already-settled", state: seen.state };
 }
 
 /** A write whose holder is gone is in doubt, though no run has met it yet. */
 async function findOpen(database: PooledDatabase, key: string, by: string): Promise<StepRecord> {
-  if (!/^[0-9a-f]{64}$/.test(key)) throw new InvalidOptionError("Expected a step's key: 64 hexadecimal digits, as `longhaul reconcile list` prints them.");
+  if (!/^[0-9a-f]{64}$/.test(key))
+    throw new InvalidOptionError(
+      "Expected a step's key: 64 hexadecimal digits, as `longhaul reconcile list` prints them.",
+    );
   const seen = await findStep(database, key);
   if (seen === undefined) throw new NotFoundError(`No step has the key ${key}.`);
   if (seen.state !== "RUNNING" || seen.effect !== "write" || seen.leaseLive) return seen;
   const failure = { name: "OutcomeUnknown", message: "The process ended between intent and receipt." };
-  await settleStep(database, seen, { to: "NEEDS_RECONCILIATION", actor: by, reason: "the last holder is gone and left no receipt", failure });
+  await settleStep(database, seen, {
+    to: "NEEDS_RECONCILIATION",
+    actor: by,
+    reason: "the last holder is gone and left no receipt",
+    failure,
+  });
   return (await findStep(database, key)) ?? seen;
 }
 
@@ -89,12 +117,20 @@ async function findOpen(database: PooledDatabase, key: string, by: string): Prom
  *
  * @throws NotFoundError for an unknown key. False when the step has not failed.
  */
-export async function redrive(ledger: Ledger, request: { idempotencyKey: string; by: string; reason?: string }): Promise<boolean> {
+export async function redrive(
+  ledger: Ledger,
+  request: { idempotencyKey: string; by: string; reason?: string },
+): Promise<boolean> {
   const database = await databaseOf(ledger);
   const seen = await findStep(database, request.idempotencyKey);
   if (seen === undefined) throw new NotFoundError(`No step has the key ${request.idempotencyKey}.`);
   if (seen.state !== "FAILED_PERMANENT") return false;
-  return settleStep(database, seen, { to: "READY", actor: request.by, reason: request.reason ?? "redrive", wake: true });
+  return settleStep(database, seen, {
+    to: "READY",
+    actor: request.by,
+    reason: request.reason ?? "redrive",
+    wake: true,
+  });
 }
 
 function databaseOf(ledger: Ledger): Promise<PooledDatabase> {

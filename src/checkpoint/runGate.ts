@@ -55,8 +55,8 @@ select (select h.checkpoint_id from {schema}.heads h where h.thread_id = $1 and 
 
 export class RunGate implements WriteGate {
   readonly stored: StoredIds;
-  /** The root's last superstep asked a person something, and nothing came after it. */
-  interrupted = false;
+  /** The root's checkpoint on which a task asked a person something, as long as none follows it. */
+  #askedAt: string | undefined;
   readonly #others: OpenGate;
   readonly #places = new Map<string, HeadPlace>();
 
@@ -66,6 +66,11 @@ export class RunGate implements WriteGate {
   ) {
     this.#others = new OpenGate(open);
     this.stored = new StoredIds(open, run);
+  }
+
+  /** The root's last superstep asked a person something, and nothing came after it. */
+  get interrupted(): boolean {
+    return this.#askedAt !== undefined;
   }
 
   saw(sight: Sight): void {
@@ -86,7 +91,8 @@ export class RunGate implements WriteGate {
         if (this.run.lost === undefined) place.forget();
         throw error;
       }
-      if (row.ns === "") this.interrupted = false;
+      // Not any put: those of before the question may still be on their way when it is asked.
+      if (row.ns === "" && row.parentId === this.#askedAt) this.#askedAt = undefined;
     });
   }
 
@@ -127,7 +133,7 @@ export class RunGate implements WriteGate {
     if (!this.#isOurs(row.threadId)) return this.#others.putWrites(row);
     if (this.run.lost !== undefined) return;
     this.#refuseResumeInThePast(row);
-    if (row.ns === "" && row.writes.some(({ channel }) => channel === INTERRUPT)) this.interrupted = true;
+    if (row.ns === "" && row.writes.some(({ channel }) => channel === INTERRUPT)) this.#askedAt = row.checkpointId;
     const database = await this.open();
     const replace = replaces(row);
     const name = replace ? "run_writes_over" : "run_writes";

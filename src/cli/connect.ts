@@ -1,7 +1,7 @@
 // What every command shares: the options that name the database, and a ledger that is closed at the end.
 import { userInfo } from "node:os";
 import { Command } from "commander";
-import { DATABASE, openLedger, type OpenedLedger } from "../openLedger.js";
+import { DATABASE, type OpenedLedger, openLedger } from "../openLedger.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 
 export interface ConnectOptions {
@@ -18,7 +18,10 @@ export function databaseCommand(name: string, description: string): Command {
     .option("--json", "one JSON object a line, on stdout alone");
 }
 
-export async function withLedger<T>(options: ConnectOptions, work: (ledger: OpenedLedger, database: PooledDatabase) => Promise<T>): Promise<T> {
+export async function withLedger<T>(
+  options: ConnectOptions,
+  work: (ledger: OpenedLedger, database: PooledDatabase) => Promise<T>,
+): Promise<T> {
   const ledger = openLedger({
     schema: options.schema,
     maxConnections: 2,

@@ -18,14 +18,19 @@ const CLOCK_SKEW_MS = 2000;
 const OLDEST_SERVER = 140000;
 
 export function doctorCommand(): Command {
-  return databaseCommand("doctor", "check the database, its settings, and what is stuck; exits 1 when something is wrong").action(
-    async (options: ConnectOptions) => {
-      const findings = await withLedger(options, (_ledger, database) => examine(database));
-      if (options.json) for (const finding of findings) printJson(finding);
-      else printTable(["check", "", "detail"], findings.map(({ check, ok, detail }) => [check, ok ? "ok" : "WRONG", detail]));
-      if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
-    },
-  );
+  return databaseCommand(
+    "doctor",
+    "check the database, its settings, and what is stuck; exits 1 when something is wrong",
+  ).action(async (options: ConnectOptions) => {
+    const findings = await withLedger(options, (_ledger, database) => examine(database));
+    if (options.json) for (const finding of findings) printJson(finding);
+    else
+      printTable(
+        ["check", "", "detail"],
+        findings.map(({ check, ok, detail }) => [check, ok ? "ok" : "WRONG", detail]),
+      );
+    if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
+  });
 }
 
 async function examine(database: PooledDatabase): Promise<Finding[]> {
@@ -52,17 +57,33 @@ async function examineServer(database: PooledDatabase): Promise<Finding[]> {
   return [
     { check: "server", ok: row.number >= OLDEST_SERVER, detail: `PostgreSQL ${row.version}; 14 or later is needed` },
     // An intent that is lost with the server is an effect that nobody looks up (G29).
-    { check: "synchronous_commit", ok: row.commit !== "off" && row.commit !== "local", detail: `${row.commit}; off or local can lose an intent whose effect happened` },
+    {
+      check: "synchronous_commit",
+      ok: row.commit !== "off" && row.commit !== "local",
+      detail: `${row.commit}; off or local can lose an intent whose effect happened`,
+    },
     { check: "fsync", ok: row.fsync === "on", detail: row.fsync },
-    { check: "clocks", ok: skewMs < CLOCK_SKEW_MS, detail: `this machine and the database differ by ${Math.round(skewMs)} ms` },
-    { check: "ledger clock", ok: row.offset_ms === 0, detail: row.offset_ms === 0 ? "real time" : `moved by ${row.offset_ms} ms; only tests do that` },
+    {
+      check: "clocks",
+      ok: skewMs < CLOCK_SKEW_MS,
+      detail: `this machine and the database differ by ${Math.round(skewMs)} ms`,
+    },
+    {
+      check: "ledger clock",
+      ok: row.offset_ms === 0,
+      detail: row.offset_ms === 0 ? "real time" : `moved by ${row.offset_ms} ms; only tests do that`,
+    },
   ];
 }
 
 async function examineSchema(database: PooledDatabase): Promise<Finding> {
   const versions = await readVersions(database);
   const found = Math.max(0, ...versions.keys());
-  return { check: "schema", ok: found === latestVersion(), detail: `${database.schema} is at version ${found} of ${latestVersion()}` };
+  return {
+    check: "schema",
+    ok: found === latestVersion(),
+    detail: `${database.schema} is at version ${found} of ${latestVersion()}`,
+  };
 }
 
 async function examineWork(database: PooledDatabase): Promise<Finding[]> {
@@ -74,7 +95,15 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
   );
   const overdue = late?.overdue ?? 0;
   return [
-    { check: "in doubt", ok: unsettled.length === 0, detail: unsettled.length === 0 ? "nothing" : `${unsettled.length} steps; see longhaul reconcile list` },
-    { check: "due threads", ok: overdue === 0, detail: overdue === 0 ? "none overdue" : `${overdue} threads are due for over a minute and nobody ran them` },
+    {
+      check: "in doubt",
+      ok: unsettled.length === 0,
+      detail: unsettled.length === 0 ? "nothing" : `${unsettled.length} steps; see longhaul reconcile list`,
+    },
+    {
+      check: "due threads",
+      ok: overdue === 0,
+      detail: overdue === 0 ? "none overdue" : `${overdue} threads are due for over a minute and nobody ran them`,
+    },
   ];
 }

@@ -20,7 +20,14 @@ const program = new Command("longhaul")
       "Exit codes: 0 done, 1 it failed or something is wrong, 2 the call is wrong, 3 not now (not yet, or settled before).",
   )
   .exitOverride();
-for (const command of [runsCommand(), showCommand(), reconcileCommand(), redriveCommand(), doctorCommand(), migrateCommand()]) {
+for (const command of [
+  runsCommand(),
+  showCommand(),
+  reconcileCommand(),
+  redriveCommand(),
+  doctorCommand(),
+  migrateCommand(),
+]) {
   program.addCommand(exitToo(command));
 }
 

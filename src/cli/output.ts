@@ -1,11 +1,13 @@
 // How results leave a command: JSON lines for scripts, tables for people.
 import Table from "cli-table3";
-import { formatUsd } from "../core/price.js";
 import type { StepRecord } from "../core/ledger.js";
+import { formatUsd } from "../core/price.js";
 
 /** One object a line. Money stays exact: nano-dollars as text. */
 export function printJson(value: object): void {
-  const text = JSON.stringify(value, (_key, member: unknown) => (typeof member === "bigint" ? member.toString() : member));
+  const text = JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === "bigint" ? member.toString() : member,
+  );
   process.stdout.write(`${text}\n`);
 }
 
@@ -17,8 +19,21 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
 
 /** Lines under the head alone: readable on a narrow terminal, and in a log. */
 const THIN = {
-  top: "", "top-mid": "", "top-left": "", "top-right": "", bottom: "", "bottom-mid": "", "bottom-left": "", "bottom-right": "",
-  left: "", "left-mid": "", mid: "", "mid-mid": "", right: "", "right-mid": "", middle: "  ",
+  top: "",
+  "top-mid": "",
+  "top-left": "",
+  "top-right": "",
+  bottom: "",
+  "bottom-mid": "",
+  "bottom-left": "",
+  "bottom-right": "",
+  left: "",
+  "left-mid": "",
+  mid: "",
+  "mid-mid": "",
+  right: "",
+  "right-mid": "",
+  middle: "  ",
 };
 
 export function printLine(line: string): void {
@@ -38,5 +53,9 @@ export function showTime(at: Date | undefined): string {
 export function showDuration(from: Date, to: Date | undefined): string {
   if (to === undefined) return "";
   const ms = to.getTime() - from.getTime();
-  return ms < 1000 ? `${ms} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  return ms < 1000
+    ? `${ms} ms`
+    : ms < 60_000
+      ? `${(ms / 1000).toFixed(1)} s`
+      : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }

@@ -8,19 +8,29 @@ import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./
 import { printJson, printLine, printTable, showTime } from "./output.js";
 
 export function reconcileCommand(): Command {
-  return new Group("reconcile").description("writes whose outcome is not known").addCommand(listCommand()).addCommand(settleCommand());
+  return new Group("reconcile")
+    .description("writes whose outcome is not known")
+    .addCommand(listCommand())
+    .addCommand(settleCommand());
 }
 
 function listCommand(): Command {
-  return databaseCommand("list", "list what a lookup or a person must settle, the oldest first").action(async (options: ConnectOptions) => {
-    const steps = await withLedger(options, (_ledger, database) => unsettledSteps(database, 500));
-    if (options.json) for (const step of steps) printJson(toJson(step));
-    else if (steps.length === 0) printLine("Nothing is in doubt.");
-    else {
-      printTable(["thread", "node/step", "in doubt since", '"did not happen" counts from', "why", "key"], steps.map(toRow));
-      printLine("\nSettle one: longhaul reconcile settle <key> --happened '<json>' | --did-not-happen | --write-off --reason …");
-    }
-  });
+  return databaseCommand("list", "list what a lookup or a person must settle, the oldest first").action(
+    async (options: ConnectOptions) => {
+      const steps = await withLedger(options, (_ledger, database) => unsettledSteps(database, 500));
+      if (options.json) for (const step of steps) printJson(toJson(step));
+      else if (steps.length === 0) printLine("Nothing is in doubt.");
+      else {
+        printTable(
+          ["thread", "node/step", "in doubt since", '"did not happen" counts from', "why", "key"],
+          steps.map(toRow),
+        );
+        printLine(
+          "\nSettle one: longhaul reconcile settle <key> --happened '<json>' | --did-not-happen | --write-off --reason …",
+        );
+      }
+    },
+  );
 }
 
 function question(step: StepRecord): "drift" | "output" | "outcome" {
@@ -32,11 +42,28 @@ function toJson(step: StepRecord): object {
   const { key, position, name, state, attempt, inputHash, drift, failure, doubtSince, leaseUntil, settledFrom } = step;
   const { threadId, node } = position;
   const since = doubtSince ?? leaseUntil;
-  return { key, threadId, node, name, state, attempt, question: question(step), inputHash, newInputHash: drift?.inputHash, since, didNotHappenCountsFrom: settledFrom, failure };
+  return {
+    key,
+    threadId,
+    node,
+    name,
+    state,
+    attempt,
+    question: question(step),
+    inputHash,
+    newInputHash: drift?.inputHash,
+    since,
+    didNotHappenCountsFrom: settledFrom,
+    failure,
+  };
 }
 
 function toRow(step: StepRecord): string[] {
-  const why = { drift: "another input came: --keep or --fail", output: "it happened, its output could not be stored", outcome: step.failure?.message ?? "no receipt" };
+  const why = {
+    drift: "another input came: --keep or --fail",
+    output: "it happened, its output could not be stored",
+    outcome: step.failure?.message ?? "no receipt",
+  };
   return [
     step.position.threadId,
     `${step.position.node}/${step.name}`,
@@ -98,7 +125,9 @@ function parseReceipt(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new InvalidOptionError("Expected --happened to be JSON, such as '{\"id\":\"po_1\"}' or '\"po_1\"' with its quotes.");
+    throw new InvalidOptionError(
+      'Expected --happened to be JSON, such as \'{"id":"po_1"}\' or \'"po_1"\' with its quotes.',
+    );
   }
 }
 

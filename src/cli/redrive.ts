@@ -14,7 +14,10 @@ export function redriveCommand(): Command {
       const request = { idempotencyKey, by, ...(reason === undefined ? {} : { reason }) };
       const moved = await withLedger(options, (ledger) => redrive(ledger, request));
       if (options.json) printJson({ key: idempotencyKey, redriven: moved });
-      else printLine(moved ? "It will run again with its thread's next run." : "This step has not failed; nothing was changed.");
+      else
+        printLine(
+          moved ? "It will run again with its thread's next run." : "This step has not failed; nothing was changed.",
+        );
       if (!moved) process.exitCode = 3;
     });
 }

@@ -21,7 +21,8 @@ export function showCommand(): Command {
     .action((threadId: string, options: ShowOptions) =>
       withLedger(options, async (_ledger, database) => {
         const [thread] = await listThreads(database, { threadId: checkId("thread", threadId), limit: 1 });
-        if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
+        if (thread === undefined)
+          throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
         const steps = await stepsOfThread(database, threadId);
         if (!options.json) return printSteps(thread.state, threadId, steps);
         for (const step of steps) {
@@ -33,13 +34,46 @@ export function showCommand(): Command {
 }
 
 function toJson({ record, startedAt, endedAt }: StepTrace): object {
-  const { key, state, kind, effect, name, version, position, attempt, failures, inputHash, failure, usage, doubtSince, dueAt } = record;
+  const {
+    key,
+    state,
+    kind,
+    effect,
+    name,
+    version,
+    position,
+    attempt,
+    failures,
+    inputHash,
+    failure,
+    usage,
+    doubtSince,
+    dueAt,
+  } = record;
   const { node, superstep, checkpointNs } = position;
   const durationMs = endedAt === undefined ? null : endedAt.getTime() - startedAt.getTime();
   const receipt = receiptOf(record);
   return {
-    key, node, superstep, checkpointNs, name, version, kind, effect, state, attempt, failures, inputHash,
-    startedAt, endedAt, durationMs, receipt, usage, failure, doubtSince, dueAt,
+    key,
+    node,
+    superstep,
+    checkpointNs,
+    name,
+    version,
+    kind,
+    effect,
+    state,
+    attempt,
+    failures,
+    inputHash,
+    startedAt,
+    endedAt,
+    durationMs,
+    receipt,
+    usage,
+    failure,
+    doubtSince,
+    dueAt,
   };
 }
 

@@ -81,10 +81,16 @@ function packKnown(value: object, path: string, inner: PackInner): Packed | unde
   if (prototype === Date.prototype) return tagged("date", inner((value as Date).getTime(), path));
   if (prototype === Map.prototype) {
     const entries = [...(value as Map<unknown, unknown>)];
-    return tagged("map", entries.map(([k, v], i) => [inner(k, `${path}.key(${i})`), inner(v, `${path}.value(${i})`)]));
+    return tagged(
+      "map",
+      entries.map(([k, v], i) => [inner(k, `${path}.key(${i})`), inner(v, `${path}.value(${i})`)]),
+    );
   }
   if (prototype === Set.prototype) {
-    return tagged("set", [...(value as Set<unknown>)].map((member, i) => inner(member, `${path}.member(${i})`)));
+    return tagged(
+      "set",
+      [...(value as Set<unknown>)].map((member, i) => inner(member, `${path}.member(${i})`)),
+    );
   }
   if (prototype === URL.prototype) return tagged("url", (value as URL).href);
   if (prototype === Buffer.prototype) return tagged("buffer", (value as Buffer).toString("base64"));
@@ -159,7 +165,10 @@ function unpackTagged(tag: string, value: Packed, byTag: ReadonlyMap<string, Cod
     default: {
       const extension = byTag.get(tag);
       if (extension === undefined) {
-        throw new UnserializableError("the stored value", `it has the unknown tag "${tag}"; was it written by a newer version?`);
+        throw new UnserializableError(
+          "the stored value",
+          `it has the unknown tag "${tag}"; was it written by a newer version?`,
+        );
       }
       return extension.decode(unpack(value, byTag));
     }

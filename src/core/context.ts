@@ -45,7 +45,6 @@ export class StepScope {
 
   /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */
   callSite(name: string, key: string | undefined): string {
-    this.#assertMayOpen(name);
     if (key !== undefined) return `key:${key}`;
     if (this.#openNames.has(name)) {
       throw new StepUsageError(
@@ -69,7 +68,10 @@ export class StepScope {
   #assertMayOpen(name: string): void {
     const step = `${this.node}/${name}`;
     if (this.#closed) {
-      throw new StepUsageError(`The step "${name}" was opened after its node "${this.node}" had returned. Await every step.`, { step });
+      throw new StepUsageError(
+        `The step "${name}" was opened after its node "${this.node}" had returned. Await every step.`,
+        { step },
+      );
     }
     if (current.getStore() !== undefined) {
       throw new NestedStepError(
@@ -81,6 +83,7 @@ export class StepScope {
 
   /** One key, one input: the same key with another input is a mistake on the first run already. */
   async track<T>(name: string, key: string, inputHash: string, keyed: boolean, run: () => Promise<T>): Promise<T> {
+    this.#assertMayOpen(name);
     const known = this.#inputs.get(key);
     if (known !== undefined && known !== inputHash) {
       throw new InputConflictError(

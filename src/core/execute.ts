@@ -13,63 +13,26 @@
 // A throw is not a "no", and a lease cannot stop a paused process from acting: only the provider's own deduplication
 // can. That is why the key goes to the provider, and why a late success is kept as evidence.
 import { randomUUID } from "node:crypto";
-import { type Codec, createCodec } from "./codec.js";
-import { runInStep, type StepContext } from "./context.js";
+import { AGAIN, announce, attempt, callRun, codecOf, stepOf } from "./attempt.js";
+import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, StepFailedError, UnserializableError } from "./errors.js";
-import { classify, recordFailure } from "./failure.js";
-import { holdLease, type Moment, moment } from "./lease.js";
-import type { Claim, Outcome, RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
-import { type Lookup, meetDoubt, meetDrift } from "./reconcile.js";
+import { classify } from "./failure.js";
+import { moment } from "./lease.js";
+import type { StepRecord } from "./ledger.js";
+import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, MAX_FAILURES } from "./retry.js";
-import type { Usage } from "./step.js";
-
-/** One call of one step. */
-export interface StepCall<O> {
-  readonly intent: StepIntent;
-  readonly run: (context: StepContext) => Promise<O>;
-  readonly lookup?: Lookup | undefined;
-  /** The provider deduplicates by key for as long as `intent.keyLifetimeMs`. */
-  readonly idempotent?: boolean;
-  /** Read failures are tried again here; false where the layer below does it already. */
-  readonly retryReads?: boolean;
-  readonly onUnknown?: "pause" | "throw" | undefined;
-  readonly codec?: Codec;
-  readonly usageOf?: (output: O) => Usage | undefined;
-}
-
-/** What the core needs from the graph runtime around it. */
-export interface StepHost {
-  readonly ledger: StepLedger;
-  readonly ticket: RunTicket;
-  /** Aborted by cancel and by losing the thread; no step starts after that (G12). */
-  readonly signal: AbortSignal;
-  /** Resolves when every checkpoint that this position stands on is stored (G5). */
-  barrier(): Promise<void>;
-  /** Leaves the graph until a person has answered. */
-  pause(record: StepRecord, question: PauseQuestion): never;
-  /** Waits for a time, in the process when it is near, else leaves the graph until then. */
-  waitUntil(dueAt: Date, reason: string, key: string): Promise<void>;
-  /** Leaves the graph because this run has lost its thread. */
-  lost(): never;
-  /** Throws when the run was lost or aborted. */
-  assertLive(): void;
-  isControlFlow(error: unknown): boolean;
-  onStep?: ((event: StepEvent) => void) | undefined;
-}
-
-export interface PauseQuestion {
-  readonly kind: "NEEDS_RECONCILIATION" | "INPUT_DRIFT";
-  readonly message: string;
-  readonly inputHash?: string;
-}
-
-const exact = createCodec();
 
 /** Runs a step to its stored output, or leaves the graph with what must happen first. */
 export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   host.assertLive();
   await host.barrier();
-  return call.intent.effect === "read" && call.intent.kind !== "llm" ? readStep(call, host) : claimedStep(call, host);
+  if (call.intent.effect === "read" && call.intent.kind !== "llm") return readStep(call, host);
+  // A second attempt at the node, while the first one's call is still open in this process, joins it (G12).
+  const open = host.open.get(call.intent.key);
+  if (open !== undefined) return open as Promise<O>;
+  const running = claimedStep(call, host).finally(() => host.open.delete(call.intent.key));
+  host.open.set(call.intent.key, running);
+  return running;
 }
 
 /** A read needs no intent: its row is written with its result, in one transaction. */
@@ -79,12 +42,12 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   if (known?.output !== undefined) return replay(call, host, known);
   for (let failures = 1; ; failures++) {
     try {
-      const value = await callRun(call, host, 1).outcome;
-      const output = (call.codec ?? exact).encode(value, `output of ${intent.name}`);
+      const value = await callRun(call, [host.signal], 1).outcome;
+      const output = codecOf(call).encode(value, `output of ${intent.name}`);
       const stored = await host.ledger.recordRead(host.ticket, intent, output);
       if ("lost" in stored) host.lost();
       announce("recorded", call, host, undefined);
-      return (call.codec ?? exact).decode(stored.output) as O;
+      return codecOf(call).decode(stored.output) as O;
     } catch (error) {
       if (host.isControlFlow(error) || error instanceof UnserializableError) throw error;
       const again = call.retryReads !== false && classify(error) !== "permanent" && failures < MAX_FAILURES;
@@ -103,7 +66,6 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   let asked = moment();
   let answer = await ledger.begin(ticket, call.intent, randomUUID());
   for (;;) {
-    host.assertLive();
     if ("lost" in answer) host.lost();
     if ("claim" in answer) {
       const done = await attempt(call, host, answer.claim, asked);
@@ -111,6 +73,7 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       answer = await reread(call, host);
       continue;
     }
+    host.assertLive();
     const met = await meet(call, host, answer.existing);
     if (met.next === "replay") return replay(call, host, met.record);
     asked = moment();
@@ -123,15 +86,10 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
 
 async function reread<O>(call: StepCall<O>, host: StepHost): Promise<{ existing: StepRecord }> {
   const existing = await host.ledger.find(call.intent.key);
-  if (existing === undefined) throw new CancelledError(`The record of step "${call.intent.name}" was deleted while it was running.`);
+  if (existing === undefined)
+    throw new CancelledError(`The record of step "${call.intent.name}" was deleted while it was running.`);
   return { existing };
 }
-
-/** What meeting a recorded step leads to. */
-type Met =
-  | { readonly next: "replay"; readonly record: StepRecord }
-  | { readonly next: "claim"; readonly record: StepRecord; readonly reason: string }
-  | { readonly next: "reread" };
 
 /** A recorded step met again: decides by its state what this run does with it. */
 async function meet<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<Met> {
@@ -149,17 +107,20 @@ async function meet<O>(call: StepCall<O>, host: StepHost, record: StepRecord): P
       }
       return { next: "claim", record, reason: "retry is due" };
     case "RUNNING":
-      return meetRunning(call, host, record);
+      return meetRunning(host, record);
     case "NEEDS_RECONCILIATION":
     case "WAITING_HUMAN":
       return meetDoubt(call, host, record);
     case "FAILED_PERMANENT":
-      throw new StepFailedError(record.failure ?? { name: "StepFailedError", message: `Step "${intent.name}" failed.` }, where(call));
+      throw new StepFailedError(
+        record.failure ?? { name: "StepFailedError", message: `Step "${intent.name}" failed.` },
+        stepOf(call),
+      );
     case "COMPENSATING":
     case "COMPENSATED":
-      throw new CompensatedError(`Step "${intent.name}" was undone; its result no longer stands.`, where(call));
+      throw new CompensatedError(`Step "${intent.name}" was undone; its result no longer stands.`, stepOf(call));
     case "CANCELLED":
-      throw new CancelledError(`Step "${intent.name}" was cancelled.`, where(call));
+      throw new CancelledError(`Step "${intent.name}" was cancelled.`, stepOf(call));
   }
 }
 
@@ -170,7 +131,7 @@ async function noteDrift<O>(call: StepCall<O>, host: StepHost, record: StepRecor
 }
 
 /** Somebody claimed it and did not come back, or has not yet. */
-async function meetRunning<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<Met> {
+async function meetRunning(host: StepHost, record: StepRecord): Promise<Met> {
   if (record.leaseLive && record.leaseUntil !== undefined) {
     await host.waitUntil(record.leaseUntil, "the step is running elsewhere", record.key);
     return { next: "reread" };
@@ -185,126 +146,7 @@ async function meetRunning<O>(call: StepCall<O>, host: StepHost, record: StepRec
   return { next: "reread" };
 }
 
-const AGAIN = Symbol("again");
-
-/** One attempt, claimed: run it under its lease and record what came of it. */
-async function attempt<O>(call: StepCall<O>, host: StepHost, claim: Claim, grantedAt: Moment): Promise<{ value: O } | typeof AGAIN> {
-  const { intent } = call;
-  const controller = new AbortController();
-  const lease = holdLease({
-    leaseMs: intent.leaseMs,
-    grantedAt,
-    renew: () => host.ledger.renew(claim, intent.leaseMs),
-    onLost: (error) => controller.abort(error),
-    what: `attempt ${claim.attempt} of step "${intent.name}"`,
-  });
-  const { outcome, started } = callRun(call, host, claim.attempt, controller.signal);
-  try {
-    return await recordSuccess(call, host, claim, await outcome);
-  } catch (error) {
-    return await recordThrow(call, host, claim, error, started);
-  } finally {
-    lease.stop();
-  }
-}
-
-async function recordSuccess<O>(call: StepCall<O>, host: StepHost, claim: Claim, value: O): Promise<{ value: O } | typeof AGAIN> {
-  const codec = call.codec ?? exact;
-  let output: string;
-  try {
-    output = codec.encode(value, `output of ${call.intent.name}`);
-  } catch (error) {
-    if (call.intent.effect === "read") throw error;
-    await host.ledger.record(claim, { to: "NEEDS_RECONCILIATION", failure: recordFailure(error), effectKnown: true });
-    return AGAIN;
-  }
-  const usage = call.usageOf?.(value);
-  const answer = await host.ledger.record(claim, { to: "SUCCEEDED", output, usage });
-  if (answer === "fenced") {
-    await host.ledger.recordLateSuccess(claim, output);
-    return AGAIN;
-  }
-  announce("recorded", call, host, usage);
-  return { value: codec.decode(output) as O };
-}
-
-async function recordThrow<O>(
-  call: StepCall<O>,
-  host: StepHost,
-  claim: Claim,
-  error: unknown,
-  started: Promise<O>,
-): Promise<typeof AGAIN> {
-  const outcome = await outcomeOf(call, host, error);
-  await host.ledger.record(claim, outcome);
-  if (outcome.to === "NEEDS_RECONCILIATION") keepLateSuccess(call, host, claim, started);
-  if (outcome.to === "FAILED_PERMANENT") throw new StepFailedError(outcome.failure, { ...where(call), cause: error });
-  if (outcome.to === "READY") throw error;
-  return AGAIN;
-}
-
-/** Which state a thrown error leads to. A write in doubt never fails: no error is a "no" while it may have happened. */
-async function outcomeOf<O>(call: StepCall<O>, host: StepHost, error: unknown): Promise<Outcome> {
-  const { intent } = call;
-  const failure = recordFailure(error);
-  if (intent.effect === "read") return { to: "READY", reason: host.isControlFlow(error) ? "control flow" : "failed", failure };
-  if (host.isControlFlow(error)) {
-    const message = `Step "${intent.name}" was left by an interrupt, a Command or a drain inside its run, so it may have been sent. Ask before the step, not inside it.`;
-    return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message } };
-  }
-  const seen = await host.ledger.find(intent.key);
-  if (seen?.doubtSince !== undefined) return { to: "NEEDS_RECONCILIATION", failure };
-  const verdict = classify(error);
-  if (verdict === "permanent") return { to: "FAILED_PERMANENT", failure };
-  if (verdict === "unknown-sent") return { to: "NEEDS_RECONCILIATION", failure };
-  const failures = (seen?.failures ?? 0) + 1;
-  if (failures >= MAX_FAILURES) return { to: "FAILED_PERMANENT", failure };
-  return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
-}
-
-/** The attempt was given up, but its code still runs: should it succeed after all, that is evidence. */
-function keepLateSuccess<O>(call: StepCall<O>, host: StepHost, claim: Claim, started: Promise<O>): void {
-  started.then(
-    (value) => host.ledger.recordLateSuccess(claim, (call.codec ?? exact).encode(value)),
-    () => undefined,
-  ).catch(() => undefined);
-}
-
-/** Calls `run` under its timeout. `started` is the run itself, which JavaScript cannot stop. */
-function callRun<O>(call: StepCall<O>, host: StepHost, attemptNumber: number, lost?: AbortSignal): { outcome: Promise<O>; started: Promise<O> } {
-  const { intent } = call;
-  const timeout = new AbortController();
-  const signals = [host.signal, timeout.signal, ...(lost === undefined ? [] : [lost])];
-  const context: StepContext = { idempotencyKey: intent.key, attempt: attemptNumber, signal: AbortSignal.any(signals) };
-  const started = runInStep(context, async () => call.run(context));
-  let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const error = new StepTimeoutError(`Step "${intent.name}" gave no answer within ${intent.timeoutMs} ms.`);
-      timeout.abort(error);
-      reject(error);
-    }, intent.timeoutMs);
-  });
-  return { outcome: Promise.race([started, expired]).finally(() => clearTimeout(timer)), started };
-}
-
-/** A step gave no answer in time. Its request may have arrived: unknown, sent. */
-class StepTimeoutError extends Error {
-  override readonly name = "StepTimeoutError";
-  readonly code = "ETIMEDOUT";
-}
-
 function replay<O>(call: StepCall<O>, host: StepHost, record: StepRecord): O {
   announce("replayed", call, host, record.usage);
-  return (call.codec ?? exact).decode(record.output ?? "null") as O;
-}
-
-function announce<O>(type: StepEvent["type"], call: StepCall<O>, host: StepHost, usage: Usage | undefined): void {
-  const { key, name, kind, effect, position, inputHash } = call.intent;
-  host.onStep?.({ type, threadId: position.threadId, key, node: position.node, name, kind, effect, inputHash, usage });
-}
-
-function where<O>(call: StepCall<O>): { threadId: string; step: string } {
-  const { position, name } = call.intent;
-  return { threadId: position.threadId, step: `${position.node}/${name}` };
+  return codecOf(call).decode(record.output ?? "null") as O;
 }

@@ -78,7 +78,10 @@ function headerOf(error: object, name: string): string | undefined {
   const response = record["response"] as Record<string, unknown> | undefined;
   const headers: unknown = record["headers"] ?? response?.["headers"];
   if (typeof headers !== "object" || headers === null) return undefined;
-  const value: unknown = "get" in headers && typeof headers.get === "function" ? headers.get(name) : (headers as Record<string, unknown>)[name];
+  const value: unknown =
+    "get" in headers && typeof headers.get === "function"
+      ? headers.get(name)
+      : (headers as Record<string, unknown>)[name];
   return typeof value === "string" ? value.trim() : undefined;
 }
 
@@ -89,7 +92,8 @@ function stringOf(error: object, name: string): string | undefined {
 
 /** What is recorded of an error: enough to tell it apart and to throw it again, without its stack and payloads. */
 export function recordFailure(error: unknown): RecordedFailure {
-  if (typeof error !== "object" || error === null) return { name: "Error", message: String(error).slice(0, MESSAGE_MAX) };
+  if (typeof error !== "object" || error === null)
+    return { name: "Error", message: String(error).slice(0, MESSAGE_MAX) };
   const name = stringOf(error, "name") ?? "Error";
   const message = redact(stringOf(error, "message") ?? "").slice(0, MESSAGE_MAX);
   return { name, message, code: stringOf(error, "code"), status: statusOf(error) };
@@ -109,4 +113,3 @@ const SECRETS = [
 export function redact(text: string): string {
   return SECRETS.reduce((redacted, pattern) => redacted.replace(pattern, "[redacted]"), text);
 }
-

@@ -38,7 +38,8 @@ function write(value: unknown, path: string, open: Set<object>): string | undefi
 
 function writeObject(value: object, path: string, open: Set<object>): string {
   if (open.has(value)) throw new UnserializableError(path, "it contains itself");
-  if (open.size >= MAX_DEPTH) throw new UnserializableError(shorten(path), `it is nested over ${MAX_DEPTH} levels deep`);
+  if (open.size >= MAX_DEPTH)
+    throw new UnserializableError(shorten(path), `it is nested over ${MAX_DEPTH} levels deep`);
   open.add(value);
   const text = Array.isArray(value) ? writeArray(value, path, open) : writeRecord(value, path, open);
   open.delete(value);

@@ -54,7 +54,10 @@ export function holdLease(options: LeaseOptions): { stop: () => void } {
     if (over) return;
     const leftMs = options.leaseMs - elapsedMs(granted);
     if (leftMs <= 0) return lose("it could not be renewed in time");
-    timer = setTimeout(() => (elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew()), Math.min(leftMs, options.leaseMs / 3));
+    timer = setTimeout(
+      () => (elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew()),
+      Math.min(leftMs, options.leaseMs / 3),
+    );
     timer.unref();
   };
   schedule();
@@ -69,7 +72,9 @@ export function holdLease(options: LeaseOptions): { stop: () => void } {
 /** A positive whole number of milliseconds that timers can carry, or an error that names the option. */
 export function positiveMs(name: string, value: unknown): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value <= 0 || value > MAX_MS) {
-    throw new InvalidOptionError(`Expected \`${name}\` to be a positive integer of milliseconds, got ${String(value)}.`);
+    throw new InvalidOptionError(
+      `Expected \`${name}\` to be a positive integer of milliseconds, got ${String(value)}.`,
+    );
   }
   return value;
 }

@@ -41,6 +41,10 @@ export interface Claim {
   readonly key: string;
   readonly attempt: number;
   readonly claimId: string;
+  /** An earlier attempt may have had its effect: no error of this one is a "no" (G9). */
+  readonly inDoubt: boolean;
+  /** How many attempts failed before this one. */
+  readonly failures: number;
 }
 
 export interface StepRecord {
@@ -82,7 +86,12 @@ export type Outcome =
   | { readonly to: "SUCCEEDED"; readonly output: string; readonly usage: Usage | undefined }
   | { readonly to: "READY"; readonly reason: string; readonly failure?: RecordedFailure }
   | { readonly to: "RETRY_SCHEDULED"; readonly dueInMs: number; readonly failure: RecordedFailure }
-  | { readonly to: "NEEDS_RECONCILIATION"; readonly failure: RecordedFailure; readonly effectKnown?: boolean }
+  | {
+      readonly to: "NEEDS_RECONCILIATION";
+      readonly failure: RecordedFailure;
+      readonly effectKnown?: boolean;
+      readonly dueInMs?: number;
+    }
   | { readonly to: "FAILED_PERMANENT"; readonly failure: RecordedFailure };
 
 /** A change that evidence or a person makes to a step that nobody is running. */
@@ -99,10 +108,7 @@ export interface Settlement {
   readonly wake?: boolean;
 }
 
-export type BeginAnswer =
-  | { readonly claim: Claim }
-  | { readonly existing: StepRecord }
-  | { readonly lost: "lease" };
+export type BeginAnswer = { readonly claim: Claim } | { readonly existing: StepRecord } | { readonly lost: "lease" };
 
 export interface StepLedger {
   readonly namespace: string;
@@ -111,7 +117,13 @@ export interface StepLedger {
   /** Writes the intent of a step that is not recorded yet, as its first attempt; else tells what is recorded. */
   begin(ticket: RunTicket, intent: StepIntent, claimId: string): Promise<BeginAnswer>;
   /** Claims a recorded step again. The intent's input replaces the recorded one (only ever before any send). */
-  claimAgain(ticket: RunTicket, seen: StepRecord, intent: StepIntent, claimId: string, reason: string): Promise<BeginAnswer>;
+  claimAgain(
+    ticket: RunTicket,
+    seen: StepRecord,
+    intent: StepIntent,
+    claimId: string,
+    reason: string,
+  ): Promise<BeginAnswer>;
   /** Ends our attempt. "fenced": the attempt is no longer ours. */
   record(claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced">;
   /** Stores a read and its result at once; answers with what is stored, which an earlier record wins. */
@@ -146,7 +158,14 @@ export type RunPurpose = "run" | "update";
 
 export type AcquireAnswer =
   | { readonly ticket: RunTicket; readonly tookOver: boolean }
-  | { readonly busy: { readonly leaseUntil: Date; readonly leftMs: number; readonly host: string; readonly pid: number } };
+  | {
+      readonly busy: {
+        readonly leaseUntil: Date;
+        readonly leftMs: number;
+        readonly host: string;
+        readonly pid: number;
+      };
+    };
 
 /** The port for whole runs: the lease of a thread, and what wakes it again. */
 export interface RunLedger {

@@ -12,7 +12,11 @@ export interface TokenCounts {
 const NANO_PER_USD = 1e9;
 
 /** The price of a call in nano-dollars; undefined when the table does not know the model. Loads the table at first use. */
-export async function priceNanoUsd(model: string, provider: string | undefined, tokens: TokenCounts): Promise<bigint | undefined> {
+export async function priceNanoUsd(
+  model: string,
+  provider: string | undefined,
+  tokens: TokenCounts,
+): Promise<bigint | undefined> {
   const { calcPrice } = await import("@pydantic/genai-prices");
   const usage = {
     input_tokens: tokens.inputTokens,

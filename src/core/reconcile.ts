@@ -1,22 +1,17 @@
 // A write whose outcome nobody knows, met again. The world is asked first (`lookup`); what it cannot tell, a person
 // does. Never a blind second effect: "it did not happen" counts only after the settle time (G1), because a request
 // can still be on the wire, and a provider's read side can lag behind its write side.
-import { createCodec } from "./codec.js";
+
+import { codecOf } from "./attempt.js";
+import type { StepCall, StepHost } from "./call.js";
 import { InputConflictError, OutcomeUnknownError, UnserializableError } from "./errors.js";
-import type { StepCall, StepHost } from "./execute.js";
 import type { Settlement, StepRecord } from "./ledger.js";
+import type { LookupAnswer } from "./lookup.js";
+import { MAX_FAILURES } from "./retry.js";
 
-/** What the world says of a write. `receipt` has the shape of what the step's `run` returns. */
-export type LookupAnswer<O = unknown> =
-  | { readonly outcome: "happened"; readonly receipt: O }
-  | { readonly outcome: "did-not-happen" }
-  | { readonly outcome: "cannot-tell" }
-  | { readonly outcome: "several"; readonly receipts: readonly O[] };
-
-// biome-ignore lint/suspicious/noExplicitAny: a lookup is stored next to steps of every input type; typed at its definition
-export type Lookup<I = any, O = any> = (args: { idempotencyKey: string; input: I; signal: AbortSignal }) => Promise<LookupAnswer<O>>;
-
-type Met =
+/** What meeting a recorded step leads to. */
+export type Met =
+  | { readonly next: "replay"; readonly record: StepRecord }
   | { readonly next: "claim"; readonly record: StepRecord; readonly reason: string }
   | { readonly next: "reread" };
 
@@ -30,14 +25,13 @@ const PAUSE_MARGIN_MS = 60_000;
 /** Meets a step in NEEDS_RECONCILIATION or WAITING_HUMAN: settles it, waits, or asks a person. */
 export async function meetDoubt<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<Met> {
   if (record.effectKnown || record.state === "WAITING_HUMAN") return ask(call, host, record);
-  if (mayResend(call, record)) {
-    return { next: "claim", record, reason: "idempotent and its key is young: sent again with the same key" };
-  }
-  if (call.lookup === undefined) return ask(call, host, record);
+  const resend = mayResend(call, record);
+  if (!resend && call.lookup === undefined) return ask(call, host, record);
   if (record.dueAt !== undefined && record.dueAt > record.readAt) {
     await host.waitUntil(record.dueAt, "reconcile", record.key);
     return { next: "reread" };
   }
+  if (resend) return { next: "claim", record, reason: "idempotent and its key is young: sent again with the same key" };
   await host.ledger.settle(record, await lookUp(call, record));
   return { next: "reread" };
 }
@@ -47,7 +41,7 @@ function mayResend<O>(call: StepCall<O>, record: StepRecord): boolean {
   const lifetimeMs = call.intent.keyLifetimeMs;
   const firstSend = record.firstUnresolvedSendAt ?? record.doubtSince;
   if (call.idempotent !== true || lifetimeMs === undefined || firstSend === undefined) return false;
-  if (record.inputHash !== call.intent.inputHash) return false;
+  if (record.inputHash !== call.intent.inputHash || record.failures >= MAX_FAILURES) return false;
   const ageMs = record.readAt.getTime() - firstSend.getTime();
   return ageMs + call.intent.timeoutMs + PAUSE_MARGIN_MS < lifetimeMs;
 }
@@ -90,16 +84,28 @@ async function askWorld<O>(call: StepCall<O>, record: StepRecord): Promise<Looku
 function lookupFailed(record: StepRecord, error: unknown): Settlement {
   const name = error instanceof Error ? error.name : "error";
   if (record.lookups + 1 >= MAX_LOOKUPS) {
-    return { to: "WAITING_HUMAN", actor: "lookup", reason: `${MAX_LOOKUPS} lookups failed, the last with ${name}`, countLookup: true };
+    return {
+      to: "WAITING_HUMAN",
+      actor: "lookup",
+      reason: `${MAX_LOOKUPS} lookups failed, the last with ${name}`,
+      countLookup: true,
+    };
   }
   const dueInMs = Math.min(1000 * 2 ** record.lookups, 15 * 60_000);
-  return { to: "NEEDS_RECONCILIATION", actor: "lookup", reason: `the lookup failed with ${name}`, dueInMs, countLookup: true, wake: true };
+  return {
+    to: "NEEDS_RECONCILIATION",
+    actor: "lookup",
+    reason: `the lookup failed with ${name}`,
+    dueInMs,
+    countLookup: true,
+    wake: true,
+  };
 }
 
 function storeReceipt<O>(call: StepCall<O>, receipt: unknown): Settlement {
   const actor = "lookup";
   try {
-    const output = (call.codec ?? createCodec()).encode(receipt, `receipt of ${call.intent.name}`);
+    const output = codecOf(call).encode(receipt, `receipt of ${call.intent.name}`);
     return { to: "SUCCEEDED", actor, reason: "it happened", output };
   } catch (error) {
     if (!(error instanceof UnserializableError)) throw error;

@@ -1,10 +1,11 @@
 // `durable(runtime)`: recorded steps in any node. Everything that becomes a step in this package goes through
 // `performStep` here: it makes the identity, the intent and the call, and hands them to the core.
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
-import { executeStep, type StepCall } from "../core/execute.js";
+import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import { positiveMs } from "../core/lease.js";
 import type { StepIntent } from "../core/ledger.js";
@@ -38,7 +39,8 @@ export interface Step {
     name: string,
     input: I,
     run: (context: StepContext) => Promise<O>,
-    options?: StepOptions & Pick<EffectOptions<I, O>, "lookup" | "settleMs" | "onUnknown" | "idempotent" | "keyLifetimeMs">,
+    options?: StepOptions &
+      Pick<EffectOptions<I, O>, "lookup" | "settleMs" | "onUnknown" | "idempotent" | "keyLifetimeMs">,
   ): Promise<O>;
   /** Runs a declared operation as a step. */
   run<I, O>(operation: Operation<I, O>, input: I, options?: StepOptions): Promise<O>;
@@ -66,7 +68,8 @@ export function durable(runtime?: object): Durable {
 
 /** The step verbs of one attempt at a node. */
 export function stepsAt(place: Place, scope: StepScope): Step {
-  const perform = <I, O>(effect: Effect, what: NamedStep<I, O>) => performStep(place, scope, { ...what, kind: "node", effect });
+  const perform = <I, O>(effect: Effect, what: NamedStep<I, O>) =>
+    performStep(place, scope, { ...what, kind: "node", effect });
   return {
     read: (name, input, run, options = {}) => perform("read", { name, input, run, options }),
     write: (name, input, run, options = {}) => {
@@ -157,7 +160,12 @@ async function leaving<O>(place: Place, call: StepCall<O>): Promise<O> {
   }
 }
 
-function intentOf<I, O>({ run, position }: Place, step: PerformedStep<I, O>, input: string, callSite: string): StepIntent {
+function intentOf<I, O>(
+  { run, position }: Place,
+  step: PerformedStep<I, O>,
+  input: string,
+  callSite: string,
+): StepIntent {
   const { options, kind, effect, name, version } = step;
   const inputHash = sha256(input);
   const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;

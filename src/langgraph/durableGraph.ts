@@ -60,7 +60,16 @@ const DURABLE = Symbol.for("langgraph-longhaul.durable");
  */
 export function durableGraph<G extends DurableTarget>(graph: G, options: DurableOptions): G;
 export function durableGraph<
-  SD, S, U, N extends string, I extends StateDefinitionInit, O extends StateDefinitionInit, C extends StateDefinitionInit, R, IT, WT,
+  SD,
+  S,
+  U,
+  N extends string,
+  I extends StateDefinitionInit,
+  O extends StateDefinitionInit,
+  C extends StateDefinitionInit,
+  R,
+  IT,
+  WT,
 >(
   builder: StateGraph<SD, S, U, N, I, O, C, R, IT, WT>,
   options: DurableOptions,
@@ -73,7 +82,8 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   }
   const known = (graph as { [DURABLE]?: Ledger })[DURABLE];
   if (known === options.ledger) return graph;
-  if (known !== undefined) throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
+  if (known !== undefined)
+    throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
   checkGraph(graph);
   return makeDurable(graph.withConfig({}), options.ledger, graph.checkpointer);
 }
@@ -84,12 +94,15 @@ function checkOptions(options: DurableOptions): void {
   }
   for (const name of ["budget", "pins"] as const) {
     if (name in options) {
-      throw new InvalidOptionError(`The option \`${name}\` is not supported by this version. Leave it out: a limit that is not kept is worse than none.`);
+      throw new InvalidOptionError(
+        `The option \`${name}\` is not supported by this version. Leave it out: a limit that is not kept is worse than none.`,
+      );
     }
   }
   const names = (options.operations ?? []).map((operation) => operation.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw new InvalidOptionError(`Two operations are called "${twice}". A name is the effect's identity.`);
+  if (twice !== undefined)
+    throw new InvalidOptionError(`Two operations are called "${twice}". A name is the effect's identity.`);
 }
 
 function checkGraph(graph: Compiled): void {
@@ -113,7 +126,12 @@ function isCompiled(value: unknown): value is Compiled {
 }
 
 function hasMethod<N extends string>(value: unknown, name: N): value is Record<N, () => unknown> {
-  return typeof value === "object" && value !== null && name in value && typeof (value as Record<N, unknown>)[name] === "function";
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    name in value &&
+    typeof (value as Record<N, unknown>)[name] === "function"
+  );
 }
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
@@ -125,7 +143,8 @@ function makeDurable(graph: Compiled, ledger: Ledger, given: BaseCheckpointSaver
   const { _streamIterator, bulkUpdateState, withConfig } = graph;
   let checkpointer: BaseCheckpointSaver = typeof given === "object" && given !== null ? given : saver;
   if (checkpointer !== saver) warnForeign(graph, checkpointer);
-  const replace = (name: PropertyKey, value: unknown) => Object.defineProperty(graph, name, { value, configurable: true, writable: true });
+  const replace = (name: PropertyKey, value: unknown) =>
+    Object.defineProperty(graph, name, { value, configurable: true, writable: true });
 
   Object.defineProperty(graph, "checkpointer", {
     enumerable: true,
@@ -163,7 +182,9 @@ function warnForeign(graph: Compiled, saver: BaseCheckpointSaver): void {
 function threadOf(graph: Compiled, options: RunOptions | undefined): string {
   const threadId: unknown = options?.configurable?.["thread_id"] ?? graph.config?.configurable?.["thread_id"];
   if (threadId === undefined) {
-    throw new InvalidOptionError('A durable graph needs a thread: invoke(input, { configurable: { thread_id: "…" } }).');
+    throw new InvalidOptionError(
+      'A durable graph needs a thread: invoke(input, { configurable: { thread_id: "…" } }).',
+    );
   }
   return checkId("thread_id", threadId);
 }
@@ -187,7 +208,12 @@ async function* runDurably(
   const run = await Run.start(ledger, threadId);
   if ("busyUntil" in run) {
     const dueAt = run.busyUntil.toISOString();
-    throw drained({ kind: "busy", threadId, dueAt, message: `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.` });
+    throw drained({
+      kind: "busy",
+      threadId,
+      dueAt,
+      message: `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`,
+    });
   }
   let failure: unknown;
   try {
@@ -205,7 +231,9 @@ async function* runDurably(
 function durabilityOf(graph: Compiled, options: RunOptions | undefined): string {
   const config: RunOptions = { ...graph.config, ...options };
   if (config.durability === "exit" || config.checkpointDuring === false) {
-    throw new InvalidOptionError('A durable graph cannot run with `durability: "exit"`: a crash would leave nothing to go on from. Leave it out.');
+    throw new InvalidOptionError(
+      'A durable graph cannot run with `durability: "exit"`: a crash would leave nothing to go on from. Leave it out.',
+    );
   }
   return config.durability ?? (config.checkpointDuring === true ? "async" : "sync");
 }
@@ -239,11 +267,16 @@ async function updateDurably(
   if (joinedRun(config, threadId)) return update(config);
   const run = await Run.start(ledger, threadId, "update");
   if ("busyUntil" in run) {
-    throw new ThreadBusyError(`Thread "${threadId}" is being run by ${run.by}; its state cannot be changed until that run has ended.`, { threadId });
+    throw new ThreadBusyError(
+      `Thread "${threadId}" is being run by ${run.by}; its state cannot be changed until that run has ended.`,
+      { threadId },
+    );
   }
   const { saver } = ledger[LEDGER_PARTS];
   try {
-    return graph.checkpointer === saver ? await lent.run(saver.forRun(run), () => update(config)) : await update(config);
+    return graph.checkpointer === saver
+      ? await lent.run(saver.forRun(run), () => update(config))
+      : await update(config);
   } finally {
     await run.end();
   }

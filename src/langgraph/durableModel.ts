@@ -20,7 +20,11 @@ const MODEL_TIMEOUT_MS = 600_000;
 
 /** What is replaced: the methods in which every call ends. */
 interface Model extends BaseChatModel {
-  _streamResponseChunks(messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun): AsyncGenerator<ChatGenerationChunk>;
+  _streamResponseChunks(
+    messages: BaseMessage[],
+    options: Options,
+    manager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk>;
 }
 type Options = BaseChatModel["ParsedCallOptions"];
 
@@ -44,7 +48,8 @@ export function durableModel<M extends BaseChatModel>(model: M): M {
   if (durableModels.has(model)) return model;
   const copy: M = Object.create(model);
   durableModels.add(copy);
-  const replace = (name: string, value: unknown) => Object.defineProperty(copy, name, { value, configurable: true, writable: true });
+  const replace = (name: string, value: unknown) =>
+    Object.defineProperty(copy, name, { value, configurable: true, writable: true });
   const original = model as unknown as Model;
 
   replace("_generate", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
@@ -191,7 +196,8 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const called = meter.placeOf(manager?.runId);
-  const place = called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called.metadata, options.signal);
+  const place =
+    called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called.metadata, options.signal);
   const scope = called?.scope ?? scopeOf(undefined, place.position.node);
   const request = describeRequest(model, messages, options);
   const hash = sha256(canonicalJson(request, "request"));
@@ -205,7 +211,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     storeInput: false,
     retryReads: false,
     codec: messageCodec,
-    callSite: `model:${called?.toolCallId ?? ""}:${ordinal}`,
+    callSite: `model:${called?.toolCallId ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
     options: { timeoutMs: MODEL_TIMEOUT_MS },
     usageOf: () => usage,
     run: async ({ signal }) => {

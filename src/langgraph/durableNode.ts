@@ -1,11 +1,11 @@
 // `durableNode`: a node whose steps are recorded. The node itself has no record: its steps are what is worth keeping.
-import {
-  type Command,
-  type ExtractStateType,
-  type ExtractUpdateType,
-  type LangGraphRunnableConfig,
-  type Runtime,
-  type StateDefinitionInit,
+import type {
+  Command,
+  ExtractStateType,
+  ExtractUpdateType,
+  LangGraphRunnableConfig,
+  Runtime,
+  StateDefinitionInit,
 } from "@langchain/langgraph";
 import { InvalidOptionError } from "../core/errors.js";
 import { type Durable, stepsAt } from "./durable.js";
@@ -49,7 +49,8 @@ export function durableNode<State, Update, C extends Context = Context>(
 ): DurableNode<State, Update, C>;
 export function durableNode(first: unknown, second?: unknown): DurableNode<unknown, unknown> {
   const fn = typeof first === "function" && second === undefined ? first : second;
-  if (typeof fn !== "function") throw new InvalidOptionError("Expected durableNode(schema, function) or durableNode(function).");
+  if (typeof fn !== "function")
+    throw new InvalidOptionError("Expected durableNode(schema, function) or durableNode(function).");
   return async (state, config) => {
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);

@@ -1,7 +1,8 @@
 // `durableTool`: same tool, same type; every call of it is a recorded step.
+
+import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredToolInterface } from "@langchain/core/tools";
-import { ToolMessage } from "@langchain/core/messages";
 import type { z } from "zod";
 import { InvalidOptionError } from "../core/errors.js";
 import type { Effect } from "../core/step.js";
@@ -20,7 +21,11 @@ export type ToolInput<T> = T extends { schema: infer S }
   : unknown;
 
 /** The result of a tool, from its function: the interface's own output type is widened with ToolMessage. */
-export type ToolOutput<T> = T extends { func: (...args: never[]) => infer R } ? (R extends Promise<infer O> ? O : never) : unknown;
+export type ToolOutput<T> = T extends { func: (...args: never[]) => infer R }
+  ? R extends Promise<infer O>
+    ? O
+    : never
+  : unknown;
 
 export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
   /** Semantic version of what the tool does and takes. */
@@ -87,7 +92,10 @@ export function durableTool<T extends StructuredToolInterface>(
   return copy;
 }
 
-function checkToolOptions<T extends StructuredToolInterface>(tool: T, options: DurableToolOptions<ToolInput<T>, ToolOutput<T>>): void {
+function checkToolOptions<T extends StructuredToolInterface>(
+  tool: T,
+  options: DurableToolOptions<ToolInput<T>, ToolOutput<T>>,
+): void {
   const what = `tool "${tool?.name}"`;
   if (typeof (tool as unknown as Partial<CallableTool> | undefined)?._call !== "function") {
     throw new InvalidOptionError("Expected durableTool's first argument to be a LangChain tool.");
@@ -97,10 +105,14 @@ function checkToolOptions<T extends StructuredToolInterface>(tool: T, options: D
     throw new InvalidOptionError(`Expected \`version\` of ${what} to be a non-empty string such as "1.0.0".`);
   }
   if (options.effect !== "read" && options.effect !== "write" && options.effect !== "none") {
-    throw new InvalidOptionError(`Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`);
+    throw new InvalidOptionError(
+      `Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`,
+    );
   }
   if ("approval" in options) {
-    throw new InvalidOptionError(`The option \`approval\` of ${what} is not supported by this version. Leave it out: a gate that does not hold is worse than none.`);
+    throw new InvalidOptionError(
+      `The option \`approval\` of ${what} is not supported by this version. Leave it out: a gate that does not hold is worse than none.`,
+    );
   }
   checkEffectOptions(what, options);
 }

@@ -2,7 +2,7 @@
 // leaves as GraphDrained with a machine-readable reason, so that no retryPolicy, errorHandler or ToolNode takes it for
 // an error (G3, G14).
 import { GraphDrained, GraphInterrupt, isGraphDrained } from "@langchain/langgraph";
-import type { PauseQuestion } from "../core/execute.js";
+import type { PauseQuestion } from "../core/call.js";
 import type { StepRecord } from "../core/ledger.js";
 
 const PREFIX = "longhaul:";

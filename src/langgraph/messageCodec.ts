@@ -10,7 +10,7 @@ import {
   type StoredMessage,
 } from "@langchain/core/messages";
 import { Command, Send } from "@langchain/langgraph";
-import { createCodec, type CodecExtension } from "../core/codec.js";
+import { type CodecExtension, createCodec } from "../core/codec.js";
 import { UnserializableError } from "../core/errors.js";
 
 const aiMessage: CodecExtension = {
@@ -18,9 +18,20 @@ const aiMessage: CodecExtension = {
   matches: (value) => AIMessage.isInstance(value) || AIMessageChunk.isInstance(value),
   encode: (value) => {
     const message = value as AIMessage | AIMessageChunk;
-    const { content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, usage_metadata, id, name } = message;
+    const { content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, usage_metadata, id, name } =
+      message;
     const chunk = AIMessageChunk.isInstance(message) ? { tool_call_chunks: message.tool_call_chunks ?? [] } : undefined;
-    return withoutUndefined({ content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, usage_metadata, id, name, chunk });
+    return withoutUndefined({
+      content,
+      additional_kwargs,
+      response_metadata,
+      tool_calls,
+      invalid_tool_calls,
+      usage_metadata,
+      id,
+      name,
+      chunk,
+    });
   },
   decode: (value) => {
     const { chunk, ...fields } = value as { content: string; chunk?: object };

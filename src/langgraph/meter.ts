@@ -130,7 +130,10 @@ export function meterAt(handlers: readonly unknown[], runId: string): Meter | un
 }
 
 /** Callbacks with the meter added, whichever of their two shapes they have. */
-export function withMeter(callbacks: RunnableConfig["callbacks"], meter: BaseCallbackHandler): NonNullable<RunnableConfig["callbacks"]> {
+export function withMeter(
+  callbacks: RunnableConfig["callbacks"],
+  meter: BaseCallbackHandler,
+): NonNullable<RunnableConfig["callbacks"]> {
   if (callbacks === undefined) return [meter];
   if (Array.isArray(callbacks)) return [...callbacks, meter];
   const copy = callbacks instanceof CallbackManager ? callbacks.copy() : callbacks;

@@ -5,7 +5,17 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 
 /** Call options that change what the model answers; all others are transport. */
-const ANSWERING_OPTIONS = ["tools", "tool_choice", "response_format", "stop", "temperature", "top_p", "seed", "reasoning", "reasoningEffort"];
+const ANSWERING_OPTIONS = [
+  "tools",
+  "tool_choice",
+  "response_format",
+  "stop",
+  "temperature",
+  "top_p",
+  "seed",
+  "reasoning",
+  "reasoningEffort",
+];
 /** Parts of the provider's parameters that change the transport, not the answer. */
 const TRANSPORT_PARAMS = new Set(["stream", "stream_options", "signal", "timeout", "user"]);
 
@@ -14,7 +24,10 @@ export function describeRequest(model: BaseChatModel, messages: readonly BaseMes
   return {
     model: describeModel(model, options),
     options: Object.fromEntries(
-      ANSWERING_OPTIONS.filter((name) => name in options).map((name) => [name, describe((options as Record<string, unknown>)[name])]),
+      ANSWERING_OPTIONS.filter((name) => name in options).map((name) => [
+        name,
+        describe((options as Record<string, unknown>)[name]),
+      ]),
     ),
     messages: messages.map(describeMessage),
   };
@@ -25,9 +38,15 @@ function describeModel(model: BaseChatModel, options: object): unknown {
   const named = model as unknown as { invocationParams?: (options: object) => unknown };
   try {
     const params = describe(named.invocationParams?.(options) ?? {}) as Record<string, unknown>;
-    const telling = Object.entries(params).filter(([name]) => !TRANSPORT_PARAMS.has(name) && !ANSWERING_OPTIONS.includes(name));
+    const telling = Object.entries(params).filter(
+      ([name]) => !TRANSPORT_PARAMS.has(name) && !ANSWERING_OPTIONS.includes(name),
+    );
     const { ls_model_name, ls_temperature, ls_max_tokens } = model.getLsParams(options as never);
-    return { type, ...Object.fromEntries(telling), ...describeRecord({ ls_model_name, ls_temperature, ls_max_tokens }) };
+    return {
+      type,
+      ...Object.fromEntries(telling),
+      ...describeRecord({ ls_model_name, ls_temperature, ls_max_tokens }),
+    };
   } catch {
     return { type };
   }
@@ -48,7 +67,8 @@ function describeMessage(message: BaseMessage): unknown {
 /** Plain JSON: tools by name, description and schema; what JSON does not carry is left out. */
 function describe(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(describe);
-  if (typeof value !== "object" || value === null) return typeof value === "function" || typeof value === "symbol" ? null : plain(value);
+  if (typeof value !== "object" || value === null)
+    return typeof value === "function" || typeof value === "symbol" ? null : plain(value);
   const tool = value as { name?: unknown; description?: unknown; schema?: unknown };
   if (typeof tool.name === "string" && typeof tool.schema === "object" && tool.schema !== null) {
     return { name: tool.name, description: plain(tool.description), schema: describeSchema(tool.schema) };
@@ -74,6 +94,8 @@ function describeSchema(schema: object): unknown {
 }
 
 function plain(value: unknown): unknown {
-  const text = JSON.stringify(value, (_key, member: unknown) => (typeof member === "bigint" ? member.toString() : member));
+  const text = JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === "bigint" ? member.toString() : member,
+  );
   return text === undefined ? null : JSON.parse(text);
 }

@@ -3,7 +3,7 @@
 import type { StepContext } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { positiveMs } from "../core/lease.js";
-import type { LookupAnswer } from "../core/reconcile.js";
+import type { LookupAnswer } from "../core/lookup.js";
 import type { Effect } from "../core/step.js";
 
 /** Asks the world whether an effect happened. Gets the RECORDED input, and the key that the provider was given. */
@@ -66,14 +66,20 @@ export interface Operation<I, O> extends AnyOperation, Readonly<EffectOptions<I,
  */
 export function operation<I, O>(definition: Operation<I, O>): Operation<I, O> {
   const { name, version, effect } = definition;
-  if (typeof name !== "string" || name === "") throw new InvalidOptionError("Expected an operation's `name` to be a non-empty string.");
+  if (typeof name !== "string" || name === "")
+    throw new InvalidOptionError("Expected an operation's `name` to be a non-empty string.");
   if (typeof version !== "string" || version === "") {
-    throw new InvalidOptionError(`Expected \`version\` of operation "${name}" to be a non-empty string such as "1.0.0".`);
+    throw new InvalidOptionError(
+      `Expected \`version\` of operation "${name}" to be a non-empty string such as "1.0.0".`,
+    );
   }
   if (effect !== "read" && effect !== "write") {
-    throw new InvalidOptionError(`Expected \`effect\` of operation "${name}" to be "read" or "write", got ${JSON.stringify(effect)}.`);
+    throw new InvalidOptionError(
+      `Expected \`effect\` of operation "${name}" to be "read" or "write", got ${JSON.stringify(effect)}.`,
+    );
   }
-  if (typeof definition.run !== "function") throw new InvalidOptionError(`Expected \`run\` of operation "${name}" to be a function.`);
+  if (typeof definition.run !== "function")
+    throw new InvalidOptionError(`Expected \`run\` of operation "${name}" to be a function.`);
   checkEffectOptions(`operation "${name}"`, definition);
   return definition;
 }

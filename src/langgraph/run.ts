@@ -14,6 +14,10 @@ export class Run implements RunBinding {
   /** Set when a task asked to be run again at a later time. */
   dueAt: Date | undefined;
   interrupted = false;
+  /** No step starts any more. */
+  ended = false;
+  /** The claimed steps that are open in this process, by key. */
+  readonly open = new Map<string, Promise<unknown>>();
   /** What can tell whether the checkpoints under a step are stored. */
   saver: Pick<BoundSaver, "awaitStored"> | undefined;
   readonly #runs: RunLedger;
@@ -42,12 +46,17 @@ export class Run implements RunBinding {
   }
 
   /** Takes the thread's lease, or says until when another run has it. */
-  static async start(ledger: Ledger, threadId: string, purpose: RunPurpose = "run"): Promise<Run | { busyUntil: Date; by: string }> {
+  static async start(
+    ledger: Ledger,
+    threadId: string,
+    purpose: RunPurpose = "run",
+  ): Promise<Run | { busyUntil: Date; by: string }> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose);
-    if ("busy" in answer) return { busyUntil: answer.busy.leaseUntil, by: `process ${answer.busy.pid} on ${answer.busy.host}` };
+    if ("busy" in answer)
+      return { busyUntil: answer.busy.leaseUntil, by: `process ${answer.busy.pid} on ${answer.busy.host}` };
     return new Run(ledger, answer.ticket, ports, askedAt, purpose);
   }
 
@@ -85,6 +94,9 @@ export class Run implements RunBinding {
 
   /** Gives the thread free. A ledger that cannot be reached gives it free by time. */
   async end(error?: unknown): Promise<void> {
+    this.ended = true;
+    // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.
+    await Promise.allSettled(this.open.values());
     this.#lease.stop();
     if (this.#lost !== undefined) return;
     const end = this.purpose === "update" ? undefined : this.#endedAs(error);

@@ -2,9 +2,9 @@
 // place stands, and how the core leaves the graph from there.
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { getConfig, isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { StepHost } from "../core/call.js";
 import { StepScope } from "../core/context.js";
-import { LeaseLostError, NotInDurableGraphError } from "../core/errors.js";
-import type { StepHost } from "../core/execute.js";
+import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
@@ -39,7 +39,9 @@ export function locate(config: RunnableConfig | undefined, what: string): Place 
   const found = config !== undefined && meterIn(config.callbacks) !== undefined ? config : ambientConfig();
   const meter = meterIn(found?.callbacks, found?.configurable?.["thread_id"]);
   if (found === undefined || meter === undefined) {
-    throw new NotInDurableGraphError(`${what} runs outside a durable graph. Wrap the graph: durableGraph(graph, { ledger }).`);
+    throw new NotInDurableGraphError(
+      `${what} runs outside a durable graph. Wrap the graph: durableGraph(graph, { ledger }).`,
+    );
   }
   const bases = basesOf(found);
   return {
@@ -51,7 +53,11 @@ export function locate(config: RunnableConfig | undefined, what: string): Place 
 }
 
 /** The place of a model call, from its own callbacks: generators lose the async context. */
-export function locateCall(meter: Meter, metadata: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined): Place {
+export function locateCall(
+  meter: Meter,
+  metadata: Readonly<Record<string, unknown>>,
+  signal: AbortSignal | undefined,
+): Place {
   const bases = basesOf(ambientConfig());
   return {
     run: meter.run,
@@ -67,7 +73,11 @@ function basesOf(config: RunnableConfig | undefined): [string, string][] {
 }
 
 /** LangGraph's task id is the last part of the task's namespace: `outer:<id>|inner:<id>`. */
-function positionOf(metadata: Readonly<Record<string, unknown>>, meter: Meter, bases: readonly (readonly [string, string])[]): StepPosition {
+function positionOf(
+  metadata: Readonly<Record<string, unknown>>,
+  meter: Meter,
+  bases: readonly (readonly [string, string])[],
+): StepPosition {
   const ns = String(metadata["langgraph_checkpoint_ns"] ?? metadata["checkpoint_ns"] ?? "");
   const parentNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
   return {
@@ -108,11 +118,21 @@ export function hostAt(place: Place): StepHost {
   const assertLive = () => {
     if (run.lost !== undefined) throw run.leave();
     if (signal.aborted) throw signal.reason;
+    if (run.ended) {
+      throw new StepUsageError(
+        `A step was opened in node "${position.node}" after its run had ended. Await every step.`,
+        {
+          threadId: position.threadId,
+          step: position.node,
+        },
+      );
+    }
   };
   return {
     ledger: run.steps,
     ticket: run.ticket,
     signal,
+    open: run.open,
     barrier: async () => {
       try {
         await run.saver?.awaitStored(position.threadId, place.bases, BARRIER_DEADLINE_MS);

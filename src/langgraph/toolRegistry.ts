@@ -24,16 +24,25 @@ export function toolRegistry<const T extends readonly StructuredToolInterface[]>
   const prints = new Map<string, string>();
   for (const tool of tools) {
     const declared = declarationOf(tool);
-    if (declared === undefined) throw new InvalidOptionError(`The tool "${tool.name}" is not durable. Wrap it: durableTool(tool, { version, effect }).`);
+    if (declared === undefined)
+      throw new InvalidOptionError(
+        `The tool "${tool.name}" is not durable. Wrap it: durableTool(tool, { version, effect }).`,
+      );
     if (prints.has(tool.name)) throw new InvalidOptionError(`Two tools are called "${tool.name}".`);
     const schema: unknown = JSON.parse(JSON.stringify(toJsonSchema(tool.schema)));
-    prints.set(tool.name, sha256(canonicalJson({ version: declared.version, effect: declared.effect, schema }, tool.name)));
+    prints.set(
+      tool.name,
+      sha256(canonicalJson({ version: declared.version, effect: declared.effect, schema }, tool.name)),
+    );
   }
   return {
     tools,
     fingerprint: (name) => {
       const print = prints.get(name);
-      if (print === undefined) throw new NotFoundError(`No tool "${name}" is registered. Registered: ${[...prints.keys()].join(", ") || "none"}.`);
+      if (print === undefined)
+        throw new NotFoundError(
+          `No tool "${name}" is registered. Registered: ${[...prints.keys()].join(", ") || "none"}.`,
+        );
       return print;
     },
   };

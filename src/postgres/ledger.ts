@@ -1,10 +1,11 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
 import type { RunLedger, StepLedger } from "../core/ledger.js";
+import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
 import { acquireRun, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
 import { findStep } from "./stepRows.js";
-import { beginStep, claimStepAgain, endAttempt, noteDrift, recordLateSuccess, recordRead, renewStep, settleStep } from "./steps.js";
+import { beginStep, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {
   return {
@@ -12,7 +13,8 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
     begin: (ticket, intent, claimId) => beginStep(database, ticket, intent, claimId),
-    claimAgain: (ticket, seen, intent, claimId, reason) => claimStepAgain(database, ticket, seen, intent, claimId, reason),
+    claimAgain: (ticket, seen, intent, claimId, reason) =>
+      claimStepAgain(database, ticket, seen, intent, claimId, reason),
     record: (claim, outcome) => endAttempt(database, claim, outcome),
     recordRead: (ticket, intent, output) => recordRead(database, ticket, intent, output),
     recordLateSuccess: (claim, output) => recordLateSuccess(database, claim, output),

@@ -63,7 +63,11 @@ export async function readVersions(database: PooledDatabase): Promise<ReadonlyMa
   return new Map(rows.map((row) => [row.version as number, row.checksum as string]));
 }
 
-function assertKnown(database: PooledDatabase, migrations: readonly Migration[], known: ReadonlyMap<number, string>): void {
+function assertKnown(
+  database: PooledDatabase,
+  migrations: readonly Migration[],
+  known: ReadonlyMap<number, string>,
+): void {
   for (const [version, checksum] of known) {
     const ours = migrations.find((migration) => migration.version === version);
     if (ours === undefined) {
@@ -73,7 +77,9 @@ function assertKnown(database: PooledDatabase, migrations: readonly Migration[],
       );
     }
     if (ours.checksum !== checksum) {
-      throw new SchemaVersionError(`Migration ${ours.name} was changed after it was applied to ${database.schema}; nothing was changed.`);
+      throw new SchemaVersionError(
+        `Migration ${ours.name} was changed after it was applied to ${database.schema}; nothing was changed.`,
+      );
     }
   }
 }
@@ -101,9 +107,14 @@ async function createSchema(client: pg.ClientBase, schema: string): Promise<void
 }
 
 /** Runs `work` in one transaction that excludes every other migration of this schema. */
-export async function withMigrationLock<T>(database: PooledDatabase, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+export async function withMigrationLock<T>(
+  database: PooledDatabase,
+  work: (client: pg.ClientBase) => Promise<T>,
+): Promise<T> {
   return database.transaction(async (client) => {
-    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 4711))", [`langgraph-longhaul:${database.schema}`]);
+    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 4711))", [
+      `langgraph-longhaul:${database.schema}`,
+    ]);
     return work(client);
   });
 }

@@ -110,7 +110,10 @@ export class PooledDatabase implements Database {
         const waitMs = RECONNECT_MS[i];
         if (waitMs === undefined) {
           const why = redact(error instanceof Error ? error.message : String(error));
-          throw new DatabaseError(`PostgreSQL cannot be reached (${why}). Nothing was lost: run again when it is back.`, { cause: error });
+          throw new DatabaseError(
+            `PostgreSQL cannot be reached (${why}). Nothing was lost: run again when it is back.`,
+            { cause: error },
+          );
         }
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }

@@ -39,9 +39,18 @@ export async function acquireRun(
 ): Promise<AcquireAnswer> {
   const holder = JSON.stringify(describeHolder(runId));
   for (let deadEpoch: string | null = null; ; ) {
-    const [taken]: { epoch: string; generation: number }[] = await database.query("acquire", ACQUIRE, [threadId, leaseMs, holder, deadEpoch, purpose === "run"]);
+    const [taken]: { epoch: string; generation: number }[] = await database.query("acquire", ACQUIRE, [
+      threadId,
+      leaseMs,
+      holder,
+      deadEpoch,
+      purpose === "run",
+    ]);
     if (taken !== undefined) {
-      return { ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) }, tookOver: deadEpoch !== null };
+      return {
+        ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) },
+        tookOver: deadEpoch !== null,
+      };
     }
     const [held] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
     if (held === undefined || held.left_ms === 0) continue;
@@ -77,7 +86,12 @@ update {schema}.threads t set lease_until = '-infinity', holder = null, state = 
 from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2`;
 
 /** Ends the run and gives the thread free. Does nothing when the thread is another's by now. */
-export async function releaseRun(database: Database, ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure): Promise<void> {
+export async function releaseRun(
+  database: Database,
+  ticket: RunTicket,
+  end: RunEnd | undefined,
+  failure?: RecordedFailure,
+): Promise<void> {
   const error = failure === undefined ? null : JSON.stringify(failure);
   await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, error]);
 }
@@ -140,7 +154,10 @@ interface ThreadRow {
 }
 
 /** Threads with what their runs came to, the newest first; one thread when it is named. */
-export async function listThreads(database: Database, options: { threadId?: string; limit: number }): Promise<ThreadSummary[]> {
+export async function listThreads(
+  database: Database,
+  options: { threadId?: string; limit: number },
+): Promise<ThreadSummary[]> {
   const rows = await database.query<ThreadRow>("threads", THREADS, [options.threadId ?? null, options.limit]);
   return rows.map((row) => ({
     threadId: row.thread_id,

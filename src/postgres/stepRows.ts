@@ -54,6 +54,9 @@ select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.supers
   s.model, s.input_tokens, s.output_tokens, s.cached_input_tokens, s.reasoning_tokens, s.cost_nano_usd, s.started_at, s.ended_at, at.now as read_at
 from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
 
+/** The one reading of the clock in a statement. */
+export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
+
 export function hexToBytes(hex: string): Buffer {
   return Buffer.from(hex, "hex");
 }
@@ -95,7 +98,10 @@ function toRecord(row: StepRow): StepRecord {
     leaseLive: row.lease_live === true,
     leaseUntil: row.lease_until ?? undefined,
     dueAt: row.due_at ?? undefined,
-    drift: row.drift_hash === null ? undefined : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
+    drift:
+      row.drift_hash === null
+        ? undefined
+        : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
     readAt: row.read_at,
   };
 }
@@ -121,7 +127,9 @@ export interface StepTrace {
 
 /** The steps of a thread, in the order in which they were first recorded. */
 export async function stepsOfThread(database: Database, threadId: string): Promise<StepTrace[]> {
-  const rows = await database.query<StepRow>("steps_of_thread", `${SELECT} where s.thread_id = $1 order by s.seq`, [threadId]);
+  const rows = await database.query<StepRow>("steps_of_thread", `${SELECT} where s.thread_id = $1 order by s.seq`, [
+    threadId,
+  ]);
   return rows.map((row) => ({ record: toRecord(row), startedAt: row.started_at, endedAt: row.ended_at ?? undefined }));
 }
 

@@ -1,12 +1,10 @@
-// Steps on PostgreSQL: every change is one statement, so one transaction and one round trip. Each is a compare-and-set
-// on (state, attempt), appends its history, and, when it is a claim, checks the thread's lease with a row lock that a
-// takeover must wait for (G2).
-import type { BeginAnswer, Claim, Outcome, RunTicket, Settlement, StepIntent, StepRecord } from "../core/ledger.js";
-import { mayTransition, sourcesOf } from "../core/step.js";
+// Claiming steps: the intent before a write or a model call, the claim again, the read with its result. Each is one
+// statement, so one transaction and one round trip; each checks the thread's lease with a row lock that a takeover
+// must wait for (G2), and appends the step's history.
+import type { BeginAnswer, Claim, RunTicket, StepIntent, StepRecord } from "../core/ledger.js";
 import type { Database } from "./pool.js";
-import { findStep, hexToBytes } from "./stepRows.js";
+import { findStep, hexToBytes, NOW } from "./stepRows.js";
 
-const NOW = "at as materialized (select {schema}.ledger_now() as now)";
 const LEASE = `lease as (
   select t.generation from {schema}.threads t, at
   where t.thread_id = $2::text and t.epoch = $3::bigint and t.lease_until > at.now for share of t
@@ -53,18 +51,28 @@ function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
   ];
 }
 
-export async function beginStep(database: Database, ticket: RunTicket, intent: StepIntent, claimId: string): Promise<BeginAnswer> {
+export async function beginStep(
+  database: Database,
+  ticket: RunTicket,
+  intent: StepIntent,
+  claimId: string,
+): Promise<BeginAnswer> {
   const values = [...intentValues(ticket, intent), claimId, intent.leaseMs];
   const [row] = await database.query<{ leased: number; made: number }>("begin_step", BEGIN, values);
-  if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId } };
+  if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId, inDoubt: false, failures: 0 } };
   return afterClaim(database, intent.key, claimId, row?.leased === 1);
 }
 
 /** Zero rows is a question: our own claim may have been committed with its answer lost (G20). */
 async function afterClaim(database: Database, key: string, claimId: string, leased: boolean): Promise<BeginAnswer> {
   const existing = await findStep(database, key);
-  if (existing?.claimId === claimId && existing.state === "RUNNING") return { claim: { key, attempt: existing.attempt, claimId } };
+  if (existing?.claimId === claimId && existing.state === "RUNNING")
+    return { claim: claimOf(existing, existing.attempt, claimId) };
   return leased && existing !== undefined ? { existing } : { lost: "lease" };
+}
+
+function claimOf({ key, doubtSince, failures }: StepRecord, attempt: number, claimId: string): Claim {
+  return { key, attempt, claimId, inDoubt: doubtSince !== undefined, failures };
 }
 
 const CLAIM_AGAIN = `
@@ -92,69 +100,25 @@ export async function claimStepAgain(
   reason: string,
 ): Promise<BeginAnswer> {
   const input = intent.input === undefined ? null : Buffer.from(intent.input);
-  const said = seen.inputHash === intent.inputHash ? reason : `${reason}; takes another input, as none was sent (was ${seen.inputHash})`;
-  const values = [hexToBytes(seen.key), ticket.threadId, ticket.epoch, claimId, intent.leaseMs, hexToBytes(intent.inputHash), input, seen.state, seen.attempt, said];
+  const said =
+    seen.inputHash === intent.inputHash
+      ? reason
+      : `${reason}; takes another input, as none was sent (was ${seen.inputHash})`;
+  const values = [
+    hexToBytes(seen.key),
+    ticket.threadId,
+    ticket.epoch,
+    claimId,
+    intent.leaseMs,
+    hexToBytes(intent.inputHash),
+    input,
+    seen.state,
+    seen.attempt,
+    said,
+  ];
   const [row] = await database.query<{ leased: number; attempt: number | null }>("claim_again", CLAIM_AGAIN, values);
-  if (typeof row?.attempt === "number") return { claim: { key: seen.key, attempt: row.attempt, claimId } };
+  if (typeof row?.attempt === "number") return { claim: claimOf(seen, row.attempt, claimId) };
   return afterClaim(database, seen.key, claimId, row?.leased === 1);
-}
-
-const SUCCEED = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, model = $5::text, input_tokens = $6::bigint, output_tokens = $7::bigint,
-    cached_input_tokens = $8::bigint, reasoning_tokens = $9::bigint, cost_nano_usd = $10::bigint, doubt_since = null,
-    first_unresolved_send_at = null, could_send_until = null, lease_until = null, error = null, ended_at = at.now, events = s.events + 1
-  from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' returning s.key, s.attempt, s.events
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
-select moved.key, moved.events, moved.attempt, 'RUNNING', 'SUCCEEDED', 'run', at.now from moved, at returning 1`;
-
-const END_ATTEMPT = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set state = $4::text, error = $5::jsonb, failures = s.failures + $6::int, effect_known = s.effect_known or $7::boolean,
-    due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
-    doubt_since = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.doubt_since, at.now) else s.doubt_since end,
-    first_unresolved_send_at = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.first_unresolved_send_at, s.claimed_at) else s.first_unresolved_send_at end,
-    could_send_until = case when $4 = 'NEEDS_RECONCILIATION' then greatest(s.could_send_until, at.now) else s.could_send_until end,
-    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, events = s.events + 1
-  from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING'
-  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
-),
-woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason) select thread_id, due_at, 'retry' from moved where due_at is not null
-  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at)
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, 'RUNNING', $4, 'run', $9::text, at.now from moved, at returning 1`;
-
-export async function endAttempt(database: Database, claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced"> {
-  const proof = [hexToBytes(claim.key), claim.attempt, claim.claimId];
-  const rows =
-    outcome.to === "SUCCEEDED"
-      ? await database.query("succeed", SUCCEED, [...proof, Buffer.from(outcome.output), ...usageValues(outcome)])
-      : await database.query("end_attempt", END_ATTEMPT, [...proof, ...endValues(outcome)]);
-  if (rows.length > 0) return "recorded";
-  // Our own record may have been committed with its answer lost (G20).
-  const seen = await findStep(database, claim.key);
-  return seen?.claimId === claim.claimId && seen.attempt === claim.attempt && seen.state === outcome.to ? "recorded" : "fenced";
-}
-
-function usageValues({ usage }: Extract<Outcome, { to: "SUCCEEDED" }>): unknown[] {
-  if (usage === undefined) return [null, null, null, null, null, null];
-  const { model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd } = usage;
-  return [model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd ?? null];
-}
-
-function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
-  const { failure } = outcome;
-  // Control flow is no failure: the retry cap counts what went wrong.
-  const failures = outcome.to === "READY" || failure === undefined ? 0 : 1;
-  const effectKnown = outcome.to === "NEEDS_RECONCILIATION" && outcome.effectKnown === true;
-  const dueInMs = outcome.to === "RETRY_SCHEDULED" ? outcome.dueInMs : null;
-  const reason = outcome.to === "READY" ? outcome.reason : failure === undefined ? null : `${failure.name}: ${failure.message}`.slice(0, 500);
-  return [outcome.to, failure === undefined ? null : JSON.stringify(failure), failures, effectKnown, dueInMs, reason];
 }
 
 const RECORD_READ = `
@@ -185,112 +149,17 @@ export async function recordRead(
   return existing?.output === undefined ? { lost: "lease" } : { output: existing.output };
 }
 
-const SETTLE = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set state = $4::text, output = coalesce($5::bytea, s.output), error = coalesce($6::jsonb, s.error),
-    lookups = s.lookups + $7::int,
-    due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
-    doubt_since = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.doubt_since, at.now) end,
-    first_unresolved_send_at = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.first_unresolved_send_at, s.claimed_at) end,
-    could_send_until = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then greatest(s.could_send_until, s.lease_until) end,
-    lease_until = null, ended_at = case when $4 in ('SUCCEEDED', 'FAILED_PERMANENT') then at.now end, events = s.events + 1
-  from at where s.key = $1::bytea and s.state = $2 and s.attempt = $3 and (s.state <> 'RUNNING' or s.lease_until <= at.now)
-  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
-),
-woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason)
-  select moved.thread_id, coalesce(moved.due_at, at.now), $10::text from moved, at where $11::boolean
-  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, $2, $4, $9::text, $10, at.now from moved, at returning 1`;
-
-/** False when the step has moved on. */
-export async function settleStep(database: Database, seen: StepRecord, settlement: Settlement): Promise<boolean> {
-  const { to, actor, reason, output, failure, dueInMs, countLookup = false, wake = false } = settlement;
-  if (!mayTransition(seen.state, to)) return false;
-  const rows = await database.query("settle", SETTLE, [
-    hexToBytes(seen.key),
-    seen.state,
-    seen.attempt,
-    to,
-    output === undefined ? null : Buffer.from(output),
-    failure === undefined ? null : JSON.stringify(failure),
-    countLookup ? 1 : 0,
-    dueInMs === undefined ? null : Math.ceil(dueInMs),
-    actor,
-    reason,
-    wake,
-  ]);
-  return rows.length > 0;
-}
-
-const LATE = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set state = 'SUCCEEDED', output = $3::bytea, doubt_since = null, first_unresolved_send_at = null,
-    could_send_until = null, lease_until = null, due_at = null, ended_at = at.now, events = s.events + 1
-  from at where s.key = $1::bytea and s.state = any($4::text[]) returning s.key, s.events
-),
-told as (
-  insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
-  select moved.key, moved.events, $2::int, 'SUCCEEDED', 'run', 'a receipt that came late', at.now from moved, at
-),
-kept as (
-  insert into {schema}.late_receipts (key, attempt, output, differs, at)
-  select s.key, $2, $3, s.output is distinct from $3, at.now from {schema}.steps s, at
-  where s.key = $1 and not exists (select 1 from moved) on conflict do nothing
-)
-select (select count(*) from moved)::int as moved`;
-
-/** A success is a fact: accepted from any attempt while the step is not final, else kept as evidence (G21). */
-export async function recordLateSuccess(database: Database, claim: Claim, output: string): Promise<"accepted" | "kept as evidence"> {
-  const open = sourcesOf("SUCCEEDED");
-  const values = [hexToBytes(claim.key), claim.attempt, Buffer.from(output), open];
-  const [row] = await database.query<{ moved: number }>("late_success", LATE, values);
-  return row?.moved === 1 ? "accepted" : "kept as evidence";
-}
-
-const NOTE_DRIFT = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set drift_hash = $3::bytea, drift_decision = null, events = s.events + 1
-  where s.key = $1::bytea and s.attempt = $2 and s.drift_hash is distinct from $3 returning s.key, s.attempt, s.state, s.events
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, moved.state, moved.state, 'run', $4::text, at.now from moved, at`;
-
-export async function noteDrift(database: Database, seen: StepRecord, inputHash: string): Promise<void> {
-  const reason = `another input came to this key: ${inputHash}`;
-  await database.query("note_drift", NOTE_DRIFT, [hexToBytes(seen.key), seen.attempt, hexToBytes(inputHash), reason]);
-}
-
-const DECIDE_DRIFT = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set drift_decision = $2::text, events = s.events + 1
-  where s.key = $1::bytea and s.drift_hash is not null and s.drift_decision is null returning s.key, s.thread_id, s.attempt, s.state, s.events
-),
-woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason) select moved.thread_id, at.now, 'drift decided' from moved, at
-  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, moved.state, moved.state, $3::text, $4::text, at.now from moved, at returning 1`;
-
-/** A person's word on another input at a known key. False when none is asked for. */
-export async function decideDrift(database: Database, key: string, decision: "keep" | "fail", by: string, reason: string): Promise<boolean> {
-  const rows = await database.query("decide_drift", DECIDE_DRIFT, [hexToBytes(key), decision, by, reason]);
-  return rows.length > 0;
-}
-
 const RENEW = `
 update {schema}.steps s set lease_until = at.now + make_interval(secs => $4::bigint / 1000.0)
 from (select {schema}.ledger_now() as now) at
 where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' and s.lease_until > at.now returning 1`;
 
 export async function renewStep(database: Database, claim: Claim, leaseMs: number): Promise<boolean> {
-  const rows = await database.query("renew_step", RENEW, [hexToBytes(claim.key), claim.attempt, claim.claimId, leaseMs]);
+  const rows = await database.query("renew_step", RENEW, [
+    hexToBytes(claim.key),
+    claim.attempt,
+    claim.claimId,
+    leaseMs,
+  ]);
   return rows.length > 0;
 }

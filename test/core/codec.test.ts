@@ -53,7 +53,14 @@ describe("the codec", () => {
     expect(() => codec.encode(loop)).toThrow(/contains itself/);
   });
   it("brings back anything made of what it knows", () => {
-    const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true, withNullPrototype: false, withSparseArray: false });
+    const anything = fc.anything({
+      withBigInt: true,
+      withDate: true,
+      withMap: true,
+      withSet: true,
+      withNullPrototype: false,
+      withSparseArray: false,
+    });
     fc.assert(
       fc.property(anything, (value) => {
         expect(again(value)).toStrictEqual(value);
@@ -71,10 +78,17 @@ describe("messages, Commands and Sends", () => {
     const back = carry(ai) as AIMessage;
     expect(AIMessage.isInstance(back)).toBe(true);
     expect({ ...back, lc_kwargs: null }).toEqual({ ...ai, lc_kwargs: null });
-    const chunk = carry(new AIMessageChunk({ content: "hi", tool_call_chunks: [{ index: 0, name: "pay", args: "{}", id: "c1", type: "tool_call_chunk" }] })) as AIMessageChunk;
+    const chunk = carry(
+      new AIMessageChunk({
+        content: "hi",
+        tool_call_chunks: [{ index: 0, name: "pay", args: "{}", id: "c1", type: "tool_call_chunk" }],
+      }),
+    ) as AIMessageChunk;
     expect(AIMessageChunk.isInstance(chunk)).toBe(true);
     expect(chunk.tool_calls).toMatchObject([{ name: "pay", args: {} }]);
-    expect((carry(new HumanMessage({ content: "q", id: "h" })) as HumanMessage).toDict()).toEqual(new HumanMessage({ content: "q", id: "h" }).toDict());
+    expect((carry(new HumanMessage({ content: "q", id: "h" })) as HumanMessage).toDict()).toEqual(
+      new HumanMessage({ content: "q", id: "h" }).toDict(),
+    );
     const tool = carry([new ToolMessage({ content: "r", tool_call_id: "c1", artifact: { n: 1n } })]) as ToolMessage[];
     expect(tool[0]?.artifact).toEqual({ n: 1n });
     expect(tool[0]?.tool_call_id).toBe("c1");

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { classify, recordFailure, redact, retryAfterMs } from "../../src/core/failure.js";
 import { backoffMs } from "../../src/core/retry.js";
 
-const http = (status: number, headers?: Record<string, string>) => Object.assign(new Error(`status ${status}`), { status, headers });
+const http = (status: number, headers?: Record<string, string>) =>
+  Object.assign(new Error(`status ${status}`), { status, headers });
 const code = (name: string) => Object.assign(new Error(name), { code: name });
 
 describe("a failure", () => {
@@ -37,12 +38,18 @@ describe("a failure", () => {
     loop.cause = loop;
     expect(classify(loop)).toBe("unknown-sent");
   });
-  it.each([["2", 2000], ["0", 0], ["", undefined], ["garbage", undefined], ["-3", undefined], ["1.5", undefined], ["2, 5", undefined], ["9999999999", undefined]])(
-    "with Retry-After %j asks to wait %j ms",
-    (value, expected) => {
-      expect(retryAfterMs(http(429, { "retry-after": value }))).toBe(expected);
-    },
-  );
+  it.each([
+    ["2", 2000],
+    ["0", 0],
+    ["", undefined],
+    ["garbage", undefined],
+    ["-3", undefined],
+    ["1.5", undefined],
+    ["2, 5", undefined],
+    ["9999999999", undefined],
+  ])("with Retry-After %j asks to wait %j ms", (value, expected) => {
+    expect(retryAfterMs(http(429, { "retry-after": value }))).toBe(expected);
+  });
   it("may name a date to come back, and one that is past says nothing", () => {
     const now = Date.parse("Wed, 21 Oct 2026 07:28:00 GMT");
     expect(retryAfterMs(http(503, { "retry-after": "Wed, 21 Oct 2026 07:28:05 GMT" }), now)).toBe(5000);
@@ -55,7 +62,9 @@ describe("a failure", () => {
     expect(backoffMs(3, undefined, () => 0.5)).toBe(400);
   });
   it("is recorded without secrets", () => {
-    const failure = recordFailure(Object.assign(new Error("401 for sk-abcdefgh12345678 with Bearer abcdefghijkl"), { status: 401, code: "E" }));
+    const failure = recordFailure(
+      Object.assign(new Error("401 for sk-abcdefgh12345678 with Bearer abcdefghijkl"), { status: 401, code: "E" }),
+    );
     expect(failure).toEqual({ name: "Error", message: "401 for [redacted] with [redacted]", code: "E", status: 401 });
     expect(redact("postgres://u:hunter2@h/db")).toBe("postgres://u:[redacted]@h/db");
   });

@@ -44,7 +44,9 @@ describe("DSE-15: hashing of inputs", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const shuffled: unknown = JSON.parse(JSON.stringify(value), (_k, v: unknown) =>
-          typeof v === "object" && v !== null && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).reverse()) : v,
+          typeof v === "object" && v !== null && !Array.isArray(v)
+            ? Object.fromEntries(Object.entries(v).reverse())
+            : v,
         );
         expect(canonicalJson(shuffled)).toBe(canonicalJson(value));
         expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)));
@@ -64,7 +66,9 @@ describe("an idempotency key", () => {
     }
   });
   it("does not let two parts run into each other", () => {
-    expect(idempotencyKey({ ...parts, position: "ab", operation: "c" })).not.toBe(idempotencyKey({ ...parts, position: "a", operation: "bc" }));
+    expect(idempotencyKey({ ...parts, position: "ab", operation: "c" })).not.toBe(
+      idempotencyKey({ ...parts, position: "a", operation: "bc" }),
+    );
   });
   it("of a read holds its input too", () => {
     expect(readKey(parts, "1")).not.toBe(readKey(parts, "2"));

@@ -3,7 +3,9 @@ import { isFinal, mayTransition, STATES, STATES_IN_DOUBT, sourcesOf } from "../.
 
 describe("the transition table", () => {
   it("never leaves a final state but by compensation and redrive", () => {
-    const ways = STATES.filter(isFinal).flatMap((from) => STATES.filter((to) => mayTransition(from, to)).map((to) => `${from} -> ${to}`));
+    const ways = STATES.filter(isFinal).flatMap((from) =>
+      STATES.filter((to) => mayTransition(from, to)).map((to) => `${from} -> ${to}`),
+    );
     expect(ways).toEqual(["SUCCEEDED -> COMPENSATING", "FAILED_PERMANENT -> READY"]);
   });
   it("never cancels a step in doubt (G9)", () => {

@@ -1,4 +1,4 @@
-import { Annotation, Command, END, interrupt, isGraphInterrupt, MemorySaver, Send, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, Command, END, Send, START, StateGraph } from "@langchain/langgraph";
 import { beforeAll, describe, expect, it } from "vitest";
 import { drainReason, durable, durableGraph, durableNode, operation, settle } from "../../src/index.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
@@ -17,7 +17,13 @@ const thread = (thread_id: string) => ({ configurable: { thread_id } });
 /** A world that counts what reaches it. */
 function world() {
   const calls: string[] = [];
-  return { calls, call: async (name: string) => (calls.push(name), name) };
+  return {
+    calls,
+    call: async (name: string) => {
+      calls.push(name);
+      return name;
+    },
+  };
 }
 
 describe("a durable graph", () => {
@@ -26,13 +32,25 @@ describe("a durable graph", () => {
     let fail = true;
     const graph = durableGraph(
       new StateGraph(State)
-        .addNode("a", durableNode(State, async (s, { step }) => ({ log: [await step.read("page", { n: s.n }, () => w.call("page"))] })))
-        .addNode("pay", durableNode(State, async (_s, { step }) => {
-          const receipt = await step.write("pay", { amount: 10 }, ({ idempotencyKey }) => w.call(`pay ${idempotencyKey.length}`));
-          if (fail) throw new Error("the node dies after its write");
-          return { log: [receipt] };
-        }))
-        .addEdge(START, "a").addEdge("a", "pay").addEdge("pay", END),
+        .addNode(
+          "a",
+          durableNode(State, async (s, { step }) => ({
+            log: [await step.read("page", { n: s.n }, () => w.call("page"))],
+          })),
+        )
+        .addNode(
+          "pay",
+          durableNode(State, async (_s, { step }) => {
+            const receipt = await step.write("pay", { amount: 10 }, ({ idempotencyKey }) =>
+              w.call(`pay ${idempotencyKey.length}`),
+            );
+            if (fail) throw new Error("the node dies after its write");
+            return { log: [receipt] };
+          }),
+        )
+        .addEdge(START, "a")
+        .addEdge("a", "pay")
+        .addEdge("pay", END),
       { ledger: db.openLedger() },
     );
     await expect(graph.invoke({ n: 1 }, thread("t1"))).rejects.toThrow("the node dies after its write");
@@ -46,14 +64,20 @@ describe("a durable graph", () => {
     let fail = true;
     const graph = durableGraph(
       new StateGraph(State)
-        .addNode("route", durableNode(State, async (s, { step }) => {
-          const x = await step.read("x", s.n, async () => 5);
-          if (fail) throw new Error("once");
-          return new Command({ update: { log: [`x${x}`] }, goto: "big" });
-        }), { ends: ["big", "small"] })
+        .addNode(
+          "route",
+          durableNode(State, async (s, { step }) => {
+            const x = await step.read("x", s.n, async () => 5);
+            if (fail) throw new Error("once");
+            return new Command({ update: { log: [`x${x}`] }, goto: "big" });
+          }),
+          { ends: ["big", "small"] },
+        )
         .addNode("big", async () => ({ log: ["big"] }))
         .addNode("small", async () => ({ log: ["small"] }))
-        .addEdge(START, "route").addEdge("big", END).addEdge("small", END),
+        .addEdge(START, "route")
+        .addEdge("big", END)
+        .addEdge("small", END),
       { ledger: db.openLedger() },
     );
     await expect(graph.invoke({ n: 1 }, thread("cmd"))).rejects.toThrow("once");
@@ -65,17 +89,30 @@ describe("a durable graph", () => {
     const w = world();
     const keys = new Set<string>();
     const sub = new StateGraph(State)
-      .addNode("inner", durableNode(State, async (s, { step }) => ({
-        log: [await step.write("send", { n: s.n }, ({ idempotencyKey }) => (keys.add(idempotencyKey), w.call(`inner${s.n}`)))],
-      })))
-      .addEdge(START, "inner").addEdge("inner", END).compile();
+      .addNode(
+        "inner",
+        durableNode(State, async (s, { step }) => ({
+          log: [
+            await step.write("send", { n: s.n }, ({ idempotencyKey }) => {
+              keys.add(idempotencyKey);
+              return w.call(`inner${s.n}`);
+            }),
+          ],
+        })),
+      )
+      .addEdge(START, "inner")
+      .addEdge("inner", END)
+      .compile();
     const graph = durableGraph(
       new StateGraph(State)
         .addNode("fan", async () => ({ log: [] }))
         .addNode("branch", async (s) => ({ log: (await sub.invoke(s)).log }))
         .addNode("loop", async (s, runtime) => {
           const { step } = durable(runtime);
-          await step.write("tick", { same: true }, ({ idempotencyKey }) => (keys.add(idempotencyKey), w.call("tick")));
+          await step.write("tick", { same: true }, ({ idempotencyKey }) => {
+            keys.add(idempotencyKey);
+            return w.call("tick");
+          });
           return { n: (s.n ?? 0) + 1 };
         })
         .addEdge(START, "fan")
@@ -95,14 +132,26 @@ describe("a durable graph", () => {
     const gate = new Promise<void>((resolve) => (release = resolve));
     const make = () =>
       durableGraph(
-        new StateGraph(State).addNode("a", async () => (await w.call("node"), await gate, { n: 2 })).addEdge(START, "a").addEdge("a", END),
+        new StateGraph(State)
+          .addNode("a", async () => {
+            await w.call("node");
+            await gate;
+            return { n: 2 };
+          })
+          .addEdge(START, "a")
+          .addEdge("a", END),
         { ledger: db.openLedger() },
       );
     const first = make().invoke({ n: 1 }, thread("busy"));
     await expect.poll(() => w.calls.length).toBe(1);
-    const error = await make().invoke({ n: 1 }, thread("busy")).catch((e: unknown) => e);
+    const error = await make()
+      .invoke({ n: 1 }, thread("busy"))
+      .catch((e: unknown) => e);
     expect(drainReason(error)).toMatchObject({ kind: "busy", threadId: "busy" });
-    await expect(make().updateState(thread("busy"), { n: 9 })).rejects.toMatchObject({ code: "THREAD_BUSY", status: 409 });
+    await expect(make().updateState(thread("busy"), { n: 9 })).rejects.toMatchObject({
+      code: "THREAD_BUSY",
+      status: 409,
+    });
     release();
     expect((await first).n).toBe(2);
     expect(w.calls).toEqual(["node"]);
@@ -115,13 +164,19 @@ describe("a durable graph", () => {
     const ledger = db.openLedger();
     const graph = durableGraph(
       new StateGraph(State)
-        .addNode("pay", durableNode(State, async (_s, { step }) => ({
-          log: [await step.write("pay", { amount: 1 }, async () => {
-            await w.call("pay");
-            throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
-          })],
-        })))
-        .addEdge(START, "pay").addEdge("pay", END),
+        .addNode(
+          "pay",
+          durableNode(State, async (_s, { step }) => ({
+            log: [
+              await step.write("pay", { amount: 1 }, async () => {
+                await w.call("pay");
+                throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+              }),
+            ],
+          })),
+        )
+        .addEdge(START, "pay")
+        .addEdge("pay", END),
       { ledger },
     );
     const paused = await graph.invoke({ n: 1 }, thread("unknown"));
@@ -132,9 +187,15 @@ describe("a durable graph", () => {
     // Asking again changes nothing, and a resume value is not an answer.
     await graph.invoke(new Command({ resume: { ok: true } }), thread("unknown"));
     expect(w.calls).toEqual(["pay"]);
-    const early = await settle(ledger, { idempotencyKey: question.idempotencyKey, by: "ann", outcome: "did-not-happen" });
+    const early = await settle(ledger, {
+      idempotencyKey: question.idempotencyKey,
+      by: "ann",
+      outcome: "did-not-happen",
+    });
     expect(early.result).toBe("not-yet");
-    expect(await settle(ledger, { idempotencyKey: question.idempotencyKey, by: "ann", outcome: "happened", receipt: "p1" })).toMatchObject({ result: "settled" });
+    expect(
+      await settle(ledger, { idempotencyKey: question.idempotencyKey, by: "ann", outcome: "happened", receipt: "p1" }),
+    ).toMatchObject({ result: "settled" });
     expect((await graph.invoke(null, thread("unknown"))).log).toEqual(["p1"]);
     expect(w.calls).toEqual(["pay"]);
   });
@@ -143,7 +204,10 @@ describe("a durable graph", () => {
     const w = world();
     let lost = true;
     const pay = operation({
-      name: "pay", version: "1.0.0", effect: "write", settleMs: 300,
+      name: "pay",
+      version: "1.0.0",
+      effect: "write",
+      settleMs: 300,
       run: async (_input: { amount: number }) => {
         await w.call("pay");
         if (lost) throw Object.assign(new Error("reset"), { code: "ECONNRESET" });
@@ -156,14 +220,22 @@ describe("a durable graph", () => {
       },
     });
     const graph = durableGraph(
-      new StateGraph(State).addNode("pay", durableNode(State, async (_s, { step }) => ({ log: [await step.run(pay, { amount: 1 })] }))).addEdge(START, "pay").addEdge("pay", END),
+      new StateGraph(State)
+        .addNode(
+          "pay",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(pay, { amount: 1 })] })),
+        )
+        .addEdge(START, "pay")
+        .addEdge("pay", END),
       { ledger: db.openLedger() },
     );
     expect((await graph.invoke({ n: 1 }, thread("lookup"))).log).toEqual(["receipt"]);
     expect(w.calls[0]).toBe("pay");
     expect(w.calls.at(-1)).toBe("pay");
     expect(w.calls.filter((c) => c === "lookup").length).toBeGreaterThanOrEqual(2);
-    const states = await db.sql<{ to_state: string }>("select to_state from longhaul.step_events e join longhaul.steps s using (key) where s.thread_id = 'lookup' order by n");
+    const states = await db.sql<{ to_state: string }>(
+      "select to_state from longhaul.step_events e join longhaul.steps s using (key) where s.thread_id = 'lookup' order by n",
+    );
     expect(states.map((r) => r.to_state)).toContain("READY");
   });
 });

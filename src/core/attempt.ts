@@ -1,0 +1,185 @@
+// One attempt at a step, under its lease: calls `run`, and records what came of it. A write that threw is in doubt
+// unless the error proves that nothing was sent.
+import type { StepCall, StepHost } from "./call.js";
+import { type Codec, createCodec } from "./codec.js";
+import { runInStep, type StepContext } from "./context.js";
+import { StepFailedError } from "./errors.js";
+import { classify, recordFailure } from "./failure.js";
+import { holdLease, type Moment } from "./lease.js";
+import type { Claim, Outcome, StepEvent } from "./ledger.js";
+import { backoffMs, MAX_FAILURES } from "./retry.js";
+import type { Usage } from "./step.js";
+
+const exact = createCodec();
+
+export function codecOf<O>(call: StepCall<O>): Codec {
+  return call.codec ?? exact;
+}
+
+/** The step must be looked at again: what is recorded now decides. */
+export const AGAIN = Symbol("again");
+
+/** One attempt, claimed: run it under its lease and record what came of it. */
+export async function attempt<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  claim: Claim,
+  grantedAt: Moment,
+): Promise<{ value: O } | typeof AGAIN> {
+  const { intent } = call;
+  if (host.signal.aborted) return giveBack(host, claim);
+  const controller = new AbortController();
+  const lease = holdLease({
+    leaseMs: intent.leaseMs,
+    grantedAt,
+    renew: () => host.ledger.renew(claim, intent.leaseMs),
+    onLost: (error) => controller.abort(error),
+    what: `attempt ${claim.attempt} of step "${intent.name}"`,
+  });
+  try {
+    const { outcome, started } = callRun(call, [host.signal, controller.signal], claim.attempt);
+    let value: O;
+    try {
+      value = await outcome;
+    } catch (error) {
+      return await recordThrow(call, host, claim, error, started);
+    }
+    return await recordSuccess(call, host, claim, value);
+  } finally {
+    lease.stop();
+  }
+}
+
+/** The run was stopped between claim and call: nothing was sent, so the step waits for the next run. */
+async function giveBack(host: StepHost, claim: Claim): Promise<typeof AGAIN> {
+  const failure = { name: "NotSent", message: "The run was stopped before the call." };
+  await host.ledger.record(
+    claim,
+    claim.inDoubt ? { to: "NEEDS_RECONCILIATION", failure } : { to: "READY", reason: "stopped before the call" },
+  );
+  host.assertLive();
+  return AGAIN;
+}
+
+async function recordSuccess<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  claim: Claim,
+  value: O,
+): Promise<{ value: O } | typeof AGAIN> {
+  const codec = codecOf(call);
+  let output: string;
+  try {
+    output = codec.encode(value, `output of ${call.intent.name}`);
+  } catch (error) {
+    const failure = recordFailure(error);
+    if (call.intent.effect === "read") {
+      await host.ledger.record(claim, { to: "READY", reason: "its output cannot be stored", failure });
+      throw error;
+    }
+    // It happened: sending it again would be a second effect, so a person gives the receipt.
+    await host.ledger.record(claim, { to: "NEEDS_RECONCILIATION", failure, effectKnown: true });
+    return AGAIN;
+  }
+  const usage = call.usageOf?.(value);
+  const answer = await host.ledger.record(claim, { to: "SUCCEEDED", output, usage });
+  if (answer === "fenced") {
+    await host.ledger.recordLateSuccess(claim, output);
+    return AGAIN;
+  }
+  announce("recorded", call, host, usage);
+  return { value: codec.decode(output) as O };
+}
+
+async function recordThrow<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  claim: Claim,
+  error: unknown,
+  started: Promise<O>,
+): Promise<typeof AGAIN> {
+  const outcome = outcomeOf(call, host, claim, error);
+  const answer = await host.ledger.record(claim, outcome);
+  if (outcome.to === "NEEDS_RECONCILIATION") keepLateSuccess(call, host, claim, started);
+  if (outcome.to === "READY") throw error;
+  if (answer === "fenced") return AGAIN;
+  if (outcome.to === "FAILED_PERMANENT") throw new StepFailedError(outcome.failure, { ...stepOf(call), cause: error });
+  return AGAIN;
+}
+
+/** Which state a thrown error leads to. A write in doubt never fails: no error is a "no" while it may have happened. */
+function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: unknown): Outcome {
+  const { intent } = call;
+  const failure = recordFailure(error);
+  const failures = claim.failures + 1;
+  if (intent.effect === "read") {
+    return { to: "READY", reason: host.isControlFlow(error) ? "control flow" : "failed", failure };
+  }
+  if (host.isControlFlow(error)) {
+    const message = `Step "${intent.name}" was left by an interrupt, a Command or a drain inside its run, so it may have been sent. Ask before the step, not inside it.`;
+    return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message } };
+  }
+  const verdict = classify(error);
+  if (claim.inDoubt || verdict === "unknown-sent") {
+    // An idempotent write is sent again with its key, but not in a tight loop.
+    const again = call.idempotent === true ? { dueInMs: backoffMs(failures, error) } : {};
+    return { to: "NEEDS_RECONCILIATION", failure, ...again };
+  }
+  if (verdict === "permanent" || failures >= MAX_FAILURES) return { to: "FAILED_PERMANENT", failure };
+  return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
+}
+
+/** The attempt was given up, but its code still runs: should it succeed after all, that is evidence. */
+function keepLateSuccess<O>(call: StepCall<O>, host: StepHost, claim: Claim, started: Promise<O>): void {
+  started
+    .then(
+      (value) => host.ledger.recordLateSuccess(claim, codecOf(call).encode(value)),
+      () => undefined,
+    )
+    .catch(() => undefined);
+}
+
+/** Calls `run` under its timeout. `started` is the run itself, which JavaScript cannot stop. */
+export function callRun<O>(
+  call: StepCall<O>,
+  signals: readonly AbortSignal[],
+  attemptNumber: number,
+): { outcome: Promise<O>; started: Promise<O> } {
+  const { intent } = call;
+  const timeout = new AbortController();
+  const signal = AbortSignal.any([...signals, timeout.signal]);
+  const context: StepContext = { idempotencyKey: intent.key, attempt: attemptNumber, signal };
+  const started = runInStep(context, async () => call.run(context));
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new StepTimeoutError(`Step "${intent.name}" gave no answer within ${intent.timeoutMs} ms.`);
+      timeout.abort(error);
+      reject(error);
+    }, intent.timeoutMs);
+  });
+  return { outcome: Promise.race([started, expired]).finally(() => clearTimeout(timer)), started };
+}
+
+/** A step gave no answer in time. Its request may have arrived: unknown, sent. */
+class StepTimeoutError extends Error {
+  override readonly name = "StepTimeoutError";
+  readonly code = "ETIMEDOUT";
+}
+
+/** Tells the listener, after the commit. */
+export function announce<O>(
+  type: StepEvent["type"],
+  call: StepCall<O>,
+  host: StepHost,
+  usage: Usage | undefined,
+): void {
+  const { key, name, kind, effect, position, inputHash } = call.intent;
+  host.onStep?.({ type, threadId: position.threadId, key, node: position.node, name, kind, effect, inputHash, usage });
+}
+
+/** How an error names the step. */
+export function stepOf<O>(call: StepCall<O>): { threadId: string; step: string } {
+  const { position, name } = call.intent;
+  return { threadId: position.threadId, step: `${position.node}/${name}` };
+}

@@ -1,0 +1,49 @@
+// One call of one step, and what the core needs from the graph runtime around it. Types alone: the ways through them are
+// in execute.ts.
+import type { Codec } from "./codec.js";
+import type { StepContext } from "./context.js";
+import type { RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
+import type { Lookup } from "./lookup.js";
+import type { Usage } from "./step.js";
+
+/** One call of one step. */
+export interface StepCall<O> {
+  readonly intent: StepIntent;
+  readonly run: (context: StepContext) => Promise<O>;
+  readonly lookup?: Lookup | undefined;
+  /** The provider deduplicates by key for as long as `intent.keyLifetimeMs`. */
+  readonly idempotent?: boolean;
+  /** Read failures are tried again here; false where the layer below does it already. */
+  readonly retryReads?: boolean;
+  readonly onUnknown?: "pause" | "throw" | undefined;
+  readonly codec?: Codec;
+  readonly usageOf?: (output: O) => Usage | undefined;
+}
+
+/** What the core needs from the graph runtime around it. */
+export interface StepHost {
+  readonly ledger: StepLedger;
+  readonly ticket: RunTicket;
+  /** Aborted by cancel and by losing the thread; no step starts after that (G12). */
+  readonly signal: AbortSignal;
+  /** The claimed steps that this run has open, by key. */
+  readonly open: Map<string, Promise<unknown>>;
+  /** Resolves when every checkpoint that this position stands on is stored (G5). */
+  barrier(): Promise<void>;
+  /** Leaves the graph until a person has answered. */
+  pause(record: StepRecord, question: PauseQuestion): never;
+  /** Waits for a time, in the process when it is near, else leaves the graph until then. */
+  waitUntil(dueAt: Date, reason: string, key: string): Promise<void>;
+  /** Leaves the graph because this run has lost its thread. */
+  lost(): never;
+  /** Throws when the run was lost or aborted. */
+  assertLive(): void;
+  isControlFlow(error: unknown): boolean;
+  onStep?: ((event: StepEvent) => void) | undefined;
+}
+
+export interface PauseQuestion {
+  readonly kind: "NEEDS_RECONCILIATION" | "INPUT_DRIFT";
+  readonly message: string;
+  readonly inputHash?: string;
+}

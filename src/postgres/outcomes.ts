@@ -1,0 +1,182 @@
+// What becomes of steps: the receipt, the failure, the doubt, the word of a lookup or a person. Every change is a
+// compare-and-set on (state, attempt) within the transition table, appends its history, and writes the wake that it
+// needs, in one statement.
+import type { Claim, Outcome, Settlement, StepRecord } from "../core/ledger.js";
+import { mayTransition, sourcesOf } from "../core/step.js";
+import type { Database } from "./pool.js";
+import { findStep, hexToBytes, NOW } from "./stepRows.js";
+
+const SUCCEED = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, model = $5::text, input_tokens = $6::bigint, output_tokens = $7::bigint,
+    cached_input_tokens = $8::bigint, reasoning_tokens = $9::bigint, cost_nano_usd = $10::bigint, doubt_since = null,
+    first_unresolved_send_at = null, could_send_until = null, lease_until = null, error = null, ended_at = at.now, events = s.events + 1
+  from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' returning s.key, s.attempt, s.events
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
+select moved.key, moved.events, moved.attempt, 'RUNNING', 'SUCCEEDED', 'run', at.now from moved, at returning 1`;
+
+const END_ATTEMPT = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set state = $4::text, error = $5::jsonb, failures = s.failures + $6::int, effect_known = s.effect_known or $7::boolean,
+    due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
+    doubt_since = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.doubt_since, at.now) else s.doubt_since end,
+    first_unresolved_send_at = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.first_unresolved_send_at, s.claimed_at) else s.first_unresolved_send_at end,
+    could_send_until = case when $4 = 'NEEDS_RECONCILIATION' then greatest(s.could_send_until, at.now) else s.could_send_until end,
+    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, events = s.events + 1
+  from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING'
+  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
+),
+woken as (
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select thread_id, due_at, 'retry' from moved where due_at is not null
+  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at)
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.events, moved.attempt, 'RUNNING', $4, 'run', $9::text, at.now from moved, at returning 1`;
+
+export async function endAttempt(database: Database, claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced"> {
+  const proof = [hexToBytes(claim.key), claim.attempt, claim.claimId];
+  const rows =
+    outcome.to === "SUCCEEDED"
+      ? await database.query("succeed", SUCCEED, [...proof, Buffer.from(outcome.output), ...usageValues(outcome)])
+      : await database.query("end_attempt", END_ATTEMPT, [...proof, ...endValues(outcome)]);
+  if (rows.length > 0) return "recorded";
+  // Our own record may have been committed with its answer lost (G20).
+  const seen = await findStep(database, claim.key);
+  return seen?.claimId === claim.claimId && seen.attempt === claim.attempt && seen.state === outcome.to
+    ? "recorded"
+    : "fenced";
+}
+
+function usageValues({ usage }: Extract<Outcome, { to: "SUCCEEDED" }>): unknown[] {
+  if (usage === undefined) return [null, null, null, null, null, null];
+  const { model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd } = usage;
+  return [model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd ?? null];
+}
+
+function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
+  const { failure } = outcome;
+  // Control flow is no failure: the retry cap counts what went wrong.
+  const failures = outcome.to === "READY" || failure === undefined ? 0 : 1;
+  const effectKnown = outcome.to === "NEEDS_RECONCILIATION" && outcome.effectKnown === true;
+  const dueInMs = outcome.to === "READY" || outcome.to === "FAILED_PERMANENT" ? null : (outcome.dueInMs ?? null);
+  const reason =
+    outcome.to === "READY"
+      ? outcome.reason
+      : failure === undefined
+        ? null
+        : `${failure.name}: ${failure.message}`.slice(0, 500);
+  return [outcome.to, failure === undefined ? null : JSON.stringify(failure), failures, effectKnown, dueInMs, reason];
+}
+
+const SETTLE = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set state = $4::text, output = coalesce($5::bytea, s.output), error = coalesce($6::jsonb, s.error),
+    lookups = s.lookups + $7::int,
+    due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
+    doubt_since = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.doubt_since, at.now) end,
+    first_unresolved_send_at = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.first_unresolved_send_at, s.claimed_at) end,
+    could_send_until = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then greatest(s.could_send_until, s.lease_until) end,
+    lease_until = null, ended_at = case when $4 in ('SUCCEEDED', 'FAILED_PERMANENT') then at.now end, events = s.events + 1
+  from at where s.key = $1::bytea and s.state = $2 and s.attempt = $3 and (s.state <> 'RUNNING' or s.lease_until <= at.now)
+  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
+),
+woken as (
+  insert into {schema}.wakes as w (thread_id, due_at, reason)
+  select moved.thread_id, coalesce(moved.due_at, at.now), $10::text from moved, at where $11::boolean
+  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.events, moved.attempt, $2, $4, $9::text, $10, at.now from moved, at returning 1`;
+
+/** False when the step has moved on. */
+export async function settleStep(database: Database, seen: StepRecord, settlement: Settlement): Promise<boolean> {
+  const { to, actor, reason, output, failure, dueInMs, countLookup = false, wake = false } = settlement;
+  if (!mayTransition(seen.state, to)) return false;
+  const rows = await database.query("settle", SETTLE, [
+    hexToBytes(seen.key),
+    seen.state,
+    seen.attempt,
+    to,
+    output === undefined ? null : Buffer.from(output),
+    failure === undefined ? null : JSON.stringify(failure),
+    countLookup ? 1 : 0,
+    dueInMs === undefined ? null : Math.ceil(dueInMs),
+    actor,
+    reason,
+    wake,
+  ]);
+  return rows.length > 0;
+}
+
+const LATE = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set state = 'SUCCEEDED', output = $3::bytea, doubt_since = null, first_unresolved_send_at = null,
+    could_send_until = null, lease_until = null, due_at = null, ended_at = at.now, events = s.events + 1
+  from at where s.key = $1::bytea and s.state = any($4::text[]) returning s.key, s.events
+),
+told as (
+  insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
+  select moved.key, moved.events, $2::int, 'SUCCEEDED', 'run', 'a receipt that came late', at.now from moved, at
+),
+kept as (
+  insert into {schema}.late_receipts (key, attempt, output, differs, at)
+  select s.key, $2, $3, s.output is distinct from $3, at.now from {schema}.steps s, at
+  where s.key = $1 and not exists (select 1 from moved) on conflict do nothing
+)
+select (select count(*) from moved)::int as moved`;
+
+/** A success is a fact: accepted from any attempt while the step is not final, else kept as evidence (G21). */
+export async function recordLateSuccess(
+  database: Database,
+  claim: Claim,
+  output: string,
+): Promise<"accepted" | "kept as evidence"> {
+  const open = sourcesOf("SUCCEEDED");
+  const values = [hexToBytes(claim.key), claim.attempt, Buffer.from(output), open];
+  const [row] = await database.query<{ moved: number }>("late_success", LATE, values);
+  return row?.moved === 1 ? "accepted" : "kept as evidence";
+}
+
+const NOTE_DRIFT = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set drift_hash = $3::bytea, drift_decision = null, events = s.events + 1
+  where s.key = $1::bytea and s.attempt = $2 and s.drift_hash is distinct from $3 returning s.key, s.attempt, s.state, s.events
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.events, moved.attempt, moved.state, moved.state, 'run', $4::text, at.now from moved, at`;
+
+export async function noteDrift(database: Database, seen: StepRecord, inputHash: string): Promise<void> {
+  const reason = `another input came to this key: ${inputHash}`;
+  await database.query("note_drift", NOTE_DRIFT, [hexToBytes(seen.key), seen.attempt, hexToBytes(inputHash), reason]);
+}
+
+const DECIDE_DRIFT = `
+with ${NOW},
+moved as (
+  update {schema}.steps s set drift_decision = $2::text, events = s.events + 1
+  where s.key = $1::bytea and s.drift_hash is not null and s.drift_decision is null returning s.key, s.thread_id, s.attempt, s.state, s.events
+),
+woken as (
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select moved.thread_id, at.now, 'drift decided' from moved, at
+  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.events, moved.attempt, moved.state, moved.state, $3::text, $4::text, at.now from moved, at returning 1`;
+
+/** A person's word on another input at a known key. False when none is asked for. */
+export async function decideDrift(
+  database: Database,
+  key: string,
+  decision: "keep" | "fail",
+  by: string,
+  reason: string,
+): Promise<boolean> {
+  const rows = await database.query("decide_drift", DECIDE_DRIFT, [hexToBytes(key), decision, by, reason]);
+  return rows.length > 0;
+}

@@ -5,25 +5,15 @@ import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import pg from "pg";
 import { LedgerSaver } from "../../src/checkpoint/ledgerSaver.js";
 import type { RunBinding } from "../../src/checkpoint/runBinding.js";
-import { setupCheckpoints } from "../../src/checkpoint/setup.js";
 import type { LonghaulError } from "../../src/core/errors.js";
 import type { RunTicket } from "../../src/core/ledger.js";
-import { migrate } from "../../src/postgres/migrate.js";
-import { createPool, PooledDatabase, type PoolLike } from "../../src/postgres/pool.js";
+import { PooledDatabase, type PoolLike } from "../../src/postgres/pool.js";
 import { acquireRun } from "../../src/postgres/runs.js";
 import { createDatabase } from "../support/database.js";
+import { openDatabase, SCHEMA } from "./openDatabase.js";
 
-export const SCHEMA = "longhaul";
 /** No test waits for a lease to end: they end one, or move the ledger's clock. */
 export const LEASE_MS = 60_000;
-
-/** What opening a ledger does to a database. */
-export async function openDatabase(url: string, schema = SCHEMA): Promise<PooledDatabase> {
-  const database = new PooledDatabase(createPool(url, 10), schema);
-  await migrate(database);
-  await setupCheckpoints(database, schema);
-  return database;
-}
 
 export interface World {
   readonly url: string;

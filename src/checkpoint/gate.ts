@@ -28,8 +28,12 @@ export interface Sight {
 export interface WriteGate {
   put(checkpoint: NewCheckpoint): Promise<void>;
   putWrites(writes: NewWrites): Promise<void>;
+  /** Resolves when the puts that are under way in a namespace have ended: what is read after it includes them. */
+  settled(threadId: string, ns: string): Promise<void>;
   /** Is told of every read. */
   saw(sight: Sight): void;
+  /** Is told of a checkpoint that could not even be serialised. */
+  failed(threadId: string, ns: string, error: unknown): void;
 }
 
 // The lock on the thread's row makes a run that starts at this moment wait, and then load what was written here. The
@@ -68,7 +72,11 @@ export class OpenGate implements WriteGate {
     if (answer?.free !== 1) throw busy(row.threadId);
   }
 
+  async settled(): Promise<void> {}
+
   saw(): void {}
+
+  failed(): void {}
 }
 
 function busy(threadId: string): ThreadBusyError {

@@ -76,4 +76,9 @@ export class HeadPlace {
     this.#turn = result.catch(() => undefined);
     return result;
   }
+
+  /** Resolves when the puts so far have ended. */
+  async settled(): Promise<void> {
+    await this.#turn;
+  }
 }

@@ -99,6 +99,7 @@ export class LedgerSaver extends PostgresSaver {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { threadId, ns = "", id } = addressOf(config);
     if (threadId === undefined) return undefined;
+    await this.#gate.settled(threadId, ns);
     const database = await this.#open();
     const { checkpoints, headRow } = await loadCheckpoints(
       database,
@@ -127,6 +128,7 @@ export class LedgerSaver extends PostgresSaver {
       limit,
       before: before === undefined ? undefined : addressOf(before),
     });
+    if (threadId !== undefined && ns !== undefined) await this.#gate.settled(threadId, ns);
     const database = await this.#open();
     const { checkpoints, headRow } = await loadCheckpoints(database, selection);
     if (threadId !== undefined && ns !== undefined) {
@@ -148,7 +150,10 @@ export class LedgerSaver extends PostgresSaver {
     const [blobs, stored] = await Promise.all([
       this._dumpBlobs(threadId, ns, checkpoint.channel_values, newVersions),
       this._dumpMetadata(metadata),
-    ]);
+    ]).catch((error: unknown) => {
+      this.#gate.failed(threadId, ns, error);
+      throw error;
+    });
     await this.#gate.put({
       threadId,
       ns,

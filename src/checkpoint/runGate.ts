@@ -79,6 +79,15 @@ export class RunGate implements WriteGate {
     for (const id of sight.foundIds) this.stored.add(sight.ns, id);
   }
 
+  failed(threadId: string, ns: string, error: unknown): void {
+    if (this.#isOurs(threadId)) this.stored.fail(ns, error);
+  }
+
+  /** A retried node can enter a subgraph again while the last put of the attempt before is still on its way. */
+  async settled(threadId: string, ns: string): Promise<void> {
+    if (this.#isOurs(threadId)) await this.#places.get(ns)?.settled();
+  }
+
   async put(row: NewCheckpoint): Promise<void> {
     if (!this.#isOurs(row.threadId)) return this.#others.put(row);
     const place = this.#place(row.ns);

@@ -72,7 +72,7 @@ async function hasColumn(client: pg.ClientBase, table: string, column: string): 
 }
 
 async function run(client: pg.ClientBase, schema: string, statements: readonly string[]): Promise<void> {
-  for (const statement of statements) await client.query(statement.replaceAll("{schema}", schema));
+  for (const statement of statements) await client.query(statement.replaceAll("{schema}", () => schema));
 }
 
 function codeOf(error: unknown): string | undefined {

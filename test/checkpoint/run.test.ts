@@ -90,6 +90,43 @@ describe("A run", () => {
     expect(ran).toEqual(["i1", "i2", "i2"]);
   });
 
+  for (const durability of ["sync", "async"] as const) {
+    it(`may enter a subgraph again under its old namespace, as a retried durable node does (${durability})`, async () => {
+      let failures = 2;
+      const sub = new StateGraph(Items)
+        .addNode("i1", () => ({ items: ["i1"] }))
+        .addNode("i2", () => {
+          if (failures-- > 0) throw new Error("not yet");
+          return { items: ["i2"] };
+        })
+        .addEdge(START, "i1")
+        .addEdge("i1", "i2")
+        .addEdge("i2", END)
+        .compile();
+      const run = await startRun(world, `again-${durability}`);
+      const saver = world.saver.forRun(run);
+      const graph = new StateGraph(Items)
+        .addNode(
+          "w",
+          async (_, config) => {
+            Object.assign(config.configurable?.["__pregel_scratchpad"] ?? {}, { subgraphCounter: 0 });
+            return { items: (await sub.invoke({ items: ["w"] })).items.slice(-1) };
+          },
+          { retryPolicy: { maxAttempts: 3, initialInterval: 1, jitter: false, logWarning: false } },
+        )
+        .addEdge(START, "w")
+        .addEdge("w", END)
+        .compile({ checkpointer: saver });
+      const result = await graph.invoke({ items: [] }, { ...lend(saver, thread(`again-${durability}`)), durability });
+      expect([result.items, run.lost]).toEqual([["i2"], undefined]);
+      const heads = await world.database.pool.query({
+        text: `select checkpoint_ns from ${world.database.schema}.heads where thread_id = $1`,
+        values: [`again-${durability}`],
+      });
+      expect(heads.rows).toHaveLength(2);
+    });
+  }
+
   it("whose lease ended during a subgraph's node stores nothing of it, and leaves as drained", async () => {
     const run = await startRun(world, "late");
     const saver = world.saver.forRun(run);

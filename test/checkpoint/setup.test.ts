@@ -7,9 +7,10 @@ import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import pg from "pg";
 import { afterEach, describe, expect, it } from "vitest";
 import { LedgerSaver } from "../../src/checkpoint/ledgerSaver.js";
+import { acquireRun } from "../../src/postgres/runs.js";
 import { createDatabase } from "../support/database.js";
 import { asking, linear } from "./graphs.js";
-import { thread, toArray } from "./harness.js";
+import { lend, TestRun, thread, toArray } from "./harness.js";
 import { openDatabase, SCHEMA } from "./openDatabase.js";
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
@@ -138,7 +139,7 @@ describe("A thread of LangGraph's own saver", () => {
     await asking(stock).invoke({ items: ["1"] }, thread("t"));
     await linear(stock).invoke({ items: ["i"] }, thread("other"));
 
-    const { saver } = await open(url);
+    const { database, saver } = await open(url);
     const state = await asking(saver).getState(thread("t"));
     expect([state.values.items, state.next, state.tasks[0]?.interrupts.length]).toEqual([["1", "a"], ["b"], 1]);
     await asking(saver).updateState(thread("t"), { items: ["ours"] }, "b");
@@ -156,7 +157,11 @@ describe("A thread of LangGraph's own saver", () => {
     ]);
 
     expect((await linear(saver).getState(thread("t"))).values.items).toHaveLength(8);
-    const end = await linear(saver).invoke({ items: ["3"] }, thread("t"));
+    const answer = await acquireRun(database, "t", "run", 60_000);
+    const run = new TestRun("ticket" in answer ? answer.ticket : { threadId: "", generation: 0, epoch: 0n });
+    const bound = saver.forRun(run);
+    const end = await linear(bound).invoke({ items: ["3"] }, lend(bound, thread("t")));
+    expect(run.lost).toBeUndefined();
     expect(end.items).toEqual(["1", "a", "ours", "c", "2", "a", "b", "c", "3", "a", "b", "c"]);
     const history = await toArray(linear(saver).getStateHistory(thread("t")));
     const lengths = history.map((each) => each.values.items.length);

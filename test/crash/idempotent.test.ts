@@ -1,0 +1,3 @@
+import { describeCrashes } from "./matrix.js";
+
+describeCrashes("idempotent");

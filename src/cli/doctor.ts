@@ -53,14 +53,19 @@ interface ServerRow {
 async function examineServer(database: PooledDatabase): Promise<Finding[]> {
   const [row] = await database.query<ServerRow>("doctor_server", SERVER, []);
   if (row === undefined) return [{ check: "server", ok: false, detail: "it did not answer" }];
+  const durableCommit = row.commit !== "off" && row.commit !== "local";
   const skewMs = Math.abs(Date.now() - row.now_ms);
   return [
-    { check: "server", ok: row.number >= OLDEST_SERVER, detail: `PostgreSQL ${row.version}; 14 or later is needed` },
+    {
+      check: "server",
+      ok: row.number >= OLDEST_SERVER,
+      detail: `PostgreSQL ${row.version}${row.number >= OLDEST_SERVER ? "" : "; 14 or later is needed"}`,
+    },
     // An intent that is lost with the server is an effect that nobody looks up (G29).
     {
       check: "synchronous_commit",
-      ok: row.commit !== "off" && row.commit !== "local",
-      detail: `${row.commit}; off or local can lose an intent whose effect happened`,
+      ok: durableCommit,
+      detail: durableCommit ? row.commit : `${row.commit}: an intent can be lost whose effect happened; set it to on`,
     },
     { check: "fsync", ok: row.fsync === "on", detail: row.fsync },
     {

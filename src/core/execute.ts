@@ -42,9 +42,10 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   if (known?.output !== undefined) return replay(call, host, known);
   for (let failures = 1; ; failures++) {
     try {
+      const askedMs = performance.now();
       const value = await callRun(call, [host.signal], 1).outcome;
       const output = codecOf(call).encode(value, `output of ${intent.name}`);
-      const stored = await host.ledger.recordRead(host.ticket, intent, output);
+      const stored = await host.ledger.recordRead(host.ticket, intent, output, performance.now() - askedMs);
       if ("lost" in stored) host.lost();
       announce("recorded", call, host, undefined);
       return codecOf(call).decode(stored.output) as O;

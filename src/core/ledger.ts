@@ -127,7 +127,12 @@ export interface StepLedger {
   /** Ends our attempt. "fenced": the attempt is no longer ours. */
   record(claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced">;
   /** Stores a read and its result at once; answers with what is stored, which an earlier record wins. */
-  recordRead(ticket: RunTicket, intent: StepIntent, output: string): Promise<{ output: string } | { lost: "lease" }>;
+  recordRead(
+    ticket: RunTicket,
+    intent: StepIntent,
+    output: string,
+    tookMs: number,
+  ): Promise<{ output: string } | { lost: "lease" }>;
   /** A success that came after its attempt was fenced or given up: a fact, accepted unless the step is final (G21). */
   recordLateSuccess(claim: Claim, output: string): Promise<"accepted" | "kept as evidence">;
   /** Compare-and-set by something that holds no claim. False when the step has moved on. */

@@ -16,7 +16,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     claimAgain: (ticket, seen, intent, claimId, reason) =>
       claimStepAgain(database, ticket, seen, intent, claimId, reason),
     record: (claim, outcome) => endAttempt(database, claim, outcome),
-    recordRead: (ticket, intent, output) => recordRead(database, ticket, intent, output),
+    recordRead: (ticket, intent, output, tookMs) => recordRead(database, ticket, intent, output, tookMs),
     recordLateSuccess: (claim, output) => recordLateSuccess(database, claim, output),
     settle: (seen, settlement) => settleStep(database, seen, settlement),
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),

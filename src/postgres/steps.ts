@@ -125,7 +125,7 @@ const RECORD_READ = `
 with ${NOW}, ${LEASE},
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, output, claimed_at, started_at, ended_at)
-  select ${VALUES}, 'SUCCEEDED', 1, $19::bytea, at.now, at.now, at.now from lease, at
+  select ${VALUES}, 'SUCCEEDED', 1, $19::bytea, at.now, at.now - make_interval(secs => $20::float8 / 1000), at.now from lease, at
   on conflict (key) do nothing returning key
 ),
 told as (
@@ -139,10 +139,12 @@ export async function recordRead(
   ticket: RunTicket,
   intent: StepIntent,
   output: string,
+  tookMs: number,
 ): Promise<{ output: string } | { lost: "lease" }> {
   const [row] = await database.query<{ leased: number; made: number }>("record_read", RECORD_READ, [
     ...intentValues(ticket, intent),
     Buffer.from(output),
+    tookMs,
   ]);
   if (row?.made === 1) return { output };
   const existing = await findStep(database, intent.key);

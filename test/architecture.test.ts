@@ -1,0 +1,107 @@
+// The import direction of architecture: core <- postgres <- checkpoint, core <- langgraph <- langchain, edges above.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const SRC = fileURLToPath(new URL("../src/", import.meta.url));
+
+/** What each folder may import of ours; "." stands for the files directly in src. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  core: [],
+  postgres: ["core"],
+  checkpoint: ["core", "postgres"],
+  langgraph: ["core"],
+  embedded: [],
+  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "."],
+};
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
+const SMALL_PURE_LIBRARIES = ["@pydantic/genai-prices"];
+
+interface Import {
+  readonly file: string;
+  readonly folder: string;
+  readonly target: string;
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => resolve(entry.parentPath, entry.name));
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(file, "utf8");
+  const folder = relative(SRC, dirname(file)).split("/")[0] || ".";
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, target = ""]) => ({
+    file: relative(SRC, file),
+    folder,
+    target,
+  }));
+}
+
+const imports = filesIn(SRC).flatMap(importsOf);
+const ours = imports.filter(({ target }) => target.startsWith("."));
+const resolved = ours.map((found) => ({
+  ...found,
+  path: relative(SRC, resolve(SRC, dirname(found.file), found.target)).replace(/\.js$/, ".ts"),
+}));
+
+describe("the source", () => {
+  it("imports in one direction", () => {
+    const wrong = resolved.filter(({ folder, path }) => {
+      const target = path.includes("/") ? (path.split("/")[0] ?? "") : ".";
+      return target !== folder && !MAY_IMPORT[folder]?.includes(target);
+    });
+    expect(wrong.map(({ file, path }) => `${file} -> ${path}`)).toEqual([]);
+  });
+
+  it("has no folder without a rule", () => {
+    expect(
+      [...new Set(imports.map(({ folder }) => folder))].filter((folder) => MAY_IMPORT[folder] === undefined),
+    ).toEqual([]);
+  });
+
+  it("keeps LangChain and LangGraph out of the domain and of PostgreSQL", () => {
+    const wrong = imports.filter(
+      ({ folder, target }) => target.startsWith("@langchain/") && !MAY_IMPORT_LANGCHAIN.includes(folder),
+    );
+    expect(wrong.map(({ file, target }) => `${file} -> ${target}`)).toEqual([]);
+  });
+
+  it("keeps the core free of everything but Node and small pure libraries", () => {
+    const wrong = imports.filter(
+      ({ folder, target }) =>
+        folder === "core" && !/^(\.|node:)/.test(target) && !SMALL_PURE_LIBRARIES.includes(target),
+    );
+    expect(wrong.map(({ file, target }) => `${file} -> ${target}`)).toEqual([]);
+  });
+
+  it("has no circle of imports", () => {
+    const graph = new Map<string, string[]>();
+    for (const { file, path } of resolved) graph.set(file, [...(graph.get(file) ?? []), path]);
+    const circles: string[] = [];
+    const done = new Set<string>();
+    const visit = (file: string, trail: readonly string[]): void => {
+      if (trail.includes(file)) return void circles.push([...trail.slice(trail.indexOf(file)), file].join(" -> "));
+      if (done.has(file)) return;
+      for (const next of graph.get(file) ?? []) visit(next, [...trail, file]);
+      done.add(file);
+    };
+    for (const file of graph.keys()) visit(file, []);
+    expect(circles).toEqual([]);
+  });
+
+  it("reads no clock in SQL but its own", () => {
+    const sql = filesIn(SRC)
+      .filter((file) => /\/(postgres|checkpoint)\//.test(file))
+      .map((file) => [relative(SRC, file), readFileSync(file, "utf8")] as const);
+    const wrong = sql.filter(
+      ([file, text]) =>
+        /(?<!\.)\b(now\(\)|clock_timestamp\(\)|current_timestamp)/i.test(text.replaceAll("ledger_now()", "")) &&
+        file !== "postgres/migrate.ts",
+    );
+    expect(wrong.map(([file]) => file)).toEqual([]);
+  });
+});

@@ -28,9 +28,9 @@ export interface LedgerReader {
 const DATABASE_VARIABLES = ["LONGHAUL_DATABASE_URL", "DATABASE_URI", "POSTGRES_URI", "POSTGRES_URI_CUSTOM"];
 
 /** Opens the database that the worker will use, and starts the embedded one when none is configured. */
-export async function openLedgerReader(): Promise<LedgerReader> {
-  const variable = DATABASE_VARIABLES.find((name) => process.env[name]);
-  const configured = variable && process.env[variable];
+export async function openLedgerReader(env: NodeJS.ProcessEnv = process.env): Promise<LedgerReader> {
+  const variable = DATABASE_VARIABLES.find((name) => env[name]);
+  const configured = variable && env[variable];
   const embedded = configured ? undefined : await startPostgres();
   const url = configured || embedded?.url || "";
   const pool = new pg.Pool({ connectionString: url, max: 1, application_name: "longhaul-demo" });

@@ -68,20 +68,23 @@ export function brokenPromises({ world, duplicates }: DemoResult): string[] {
 }
 
 /** The table at the end. */
-export function renderResult(result: DemoResult, killAt: number | undefined): string {
+export function renderResult(result: DemoResult, killAt: number | undefined, standIn: boolean): string {
   const { kills, steps, replayed, recorded, inFlightAtKill, duplicates, world } = result;
   const table = new Table({ style: { head: [], border: [] } });
-  const killed = kills > 0 ? `${kills} time with SIGKILL, at its step ${killAt}` : killAt === undefined ? "no" : `no: the run had fewer steps than ${killAt}`;
+  const killed = kills > 0 ? `once with SIGKILL, at its step ${killAt}` : killAt === undefined ? "no" : `no: the run had fewer steps than ${killAt}`;
   table.push(
     { Killed: killed },
-    { "Under way at the kill": `${inFlightAtKill} requests without a receipt` },
-    { "On record": `${steps} steps: ${recorded.reads} reads, ${recorded.models} model calls, ${recorded.writes} write` },
-    { "Answered from the ledger": `${replayed} steps` },
-    { "Done twice": `${duplicates.reads} reads, ${duplicates.models} model calls, ${duplicates.writes} writes` },
-    { "The world saw": `${world.pagesServed} pages served, ${world.modelRequests} model requests, ${world.published} report published` },
-    { Cost: `$${result.costUsd.toFixed(4)}` },
+    { "Under way at the kill": `${plural(inFlightAtKill, "request")} without a receipt` },
+    { "On record": `${plural(steps, "step")}: ${describe(recorded)}` },
+    { "Answered from the ledger": `${plural(replayed, "step")} met again after the kill; the others stood in checkpoints` },
+    { "Done twice": Object.values(duplicates).some((count) => count > 0) ? describe(duplicates) : "nothing" },
+    { "The world saw": `${plural(world.pagesServed, "page")} served, ${plural(world.modelRequests, "model request")}, ${plural(world.published, "report")} published` },
+    { Cost: `$${result.costUsd.toFixed(4)}${standIn ? " at the model's list price; nothing was spent" : ""}` },
     { Thread: result.threadId },
     { Report: result.report },
   );
   return table.toString();
 }
+
+const describe = ({ reads, models, writes }: Counts): string => `${plural(reads, "read")}, ${plural(models, "model call")}, ${plural(writes, "write")}`;
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

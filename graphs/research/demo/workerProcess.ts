@@ -1,6 +1,7 @@
 // One life of the worker: started, given its job, listened to, perhaps killed, and seen out.
 import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Job, WorkerMessage } from "./messages.js";
 
 export interface WorkerProcess {
@@ -13,6 +14,8 @@ export interface WorkerProcess {
 
 const WORKER = fileURLToPath(new URL("../worker.ts", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+/** The worker is TypeScript, like everything here. */
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 /** The end of what a failed worker said is where its error is. */
 const STDERR_CHARS = 4_000;
 
@@ -21,7 +24,7 @@ export function startWorker(job: Job, env: NodeJS.ProcessEnv, onMessage: (messag
   const child: ChildProcess = fork(WORKER, [], {
     cwd: ROOT,
     env,
-    execArgv: ["--import", import.meta.resolve("tsx")],
+    execArgv: ["--import", TSX],
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   let stderr = "";

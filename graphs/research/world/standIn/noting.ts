@@ -10,7 +10,7 @@ export function writeNote(prompt: string): string {
   const [, topic = ""] = /^Topic: (.*)$/m.exec(prompt) ?? [];
   const [, number = "?", title = "", text = ""] = /<page number="(\d+)" title="([^"]*)"[^>]*>\n([\s\S]*)\n<\/page>/.exec(prompt) ?? [];
   const sentences = proseSentences(text);
-  const ranked = rank(sentences, termsOf(`${title} ${topic} ${question}`));
+  const ranked = rank(sentences, termsOf(`${title} ${topic}`), termsOf(question));
   const chosen = new Set(withoutRepeats(ranked, NOTE_SENTENCES).map((sentence) => sentence.text));
   const inOrder = sentences.filter((sentence) => chosen.has(sentence));
   return inOrder.length === 0 ? "nothing" : inOrder.map((sentence) => cited(sentence, number)).join("\n");

@@ -24,8 +24,8 @@ export function writeReport(prompt: string): string {
   const sections = sectionsOf(prompt);
   const asked = termsOf(question);
   const used = new Set<string>();
-  const everything = rank(sections.flatMap(sentencesOf), asked);
-  const summary = sections.flatMap((section) => take(rank(sentencesOf(section), [...asked, ...termsOf(section.title)]), 1, used));
+  const everything = rank(sections.flatMap(sentencesOf), asked, []);
+  const summary = sections.flatMap((section) => take(rank(sentencesOf(section), termsOf(section.title), asked), 1, used));
   const advice = take(everything.filter((sentence) => isAdvice(sentence.text)), ADVICE_SENTENCES, used);
   const pages = sections.reduce((sum, section) => sum + section.pages.length, 0);
   return [
@@ -40,9 +40,9 @@ export function writeReport(prompt: string): string {
 }
 
 function writeSection(section: Section, asked: readonly string[], used: Set<string>): string[] {
-  const opening = take(rank(sentencesOf(section), [...termsOf(section.title), ...asked]), OPENING_SENTENCES, used);
+  const opening = take(rank(sentencesOf(section), termsOf(section.title), asked), OPENING_SENTENCES, used);
   const details = section.pages.flatMap((page) => {
-    const left = page.sentences.filter((sentence) => !used.has(sentence));
+    const left = take(page.sentences.map(unranked), page.sentences.length, used);
     return left.length > 0 ? [`- **${page.title}.** ${left.join(" ")}`] : [];
   });
   const parts = [`## ${section.title}`];
@@ -52,10 +52,15 @@ function writeSection(section: Section, asked: readonly string[], used: Set<stri
 }
 
 function take(ranked: readonly Sentence[], count: number, used: Set<string>): string[] {
-  const chosen = withoutRepeats(ranked.filter((sentence) => !used.has(sentence.text)), count).map((sentence) => sentence.text);
-  for (const sentence of chosen) used.add(sentence);
+  const fresh = ranked.filter((sentence) => !used.has(withoutCitation(sentence.text)));
+  const chosen = withoutRepeats(fresh, count).map((sentence) => sentence.text);
+  for (const sentence of chosen) used.add(withoutCitation(sentence));
   return chosen;
 }
+
+/** Two pages that say the same thing in the same words are quoted once. */
+const withoutCitation = (sentence: string): string => sentence.replace(/ \[\d+\]/g, "");
+const unranked = (text: string): Sentence => ({ text, terms: termsOf(withoutCitation(text)), score: 0 });
 
 function sectionsOf(prompt: string): Section[] {
   return prompt

@@ -2,12 +2,14 @@
 // are the same for a person as for a lookup; only the actor differs.
 import { createCodec } from "./core/codec.js";
 import { InvalidOptionError, NotFoundError } from "./core/errors.js";
+import { checkId } from "./core/key.js";
 import type { StepRecord } from "./core/ledger.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { DATABASE, type OpenedLedger } from "./openLedger.js";
 import { decideDrift, settleStep } from "./postgres/outcomes.js";
 import type { PooledDatabase } from "./postgres/pool.js";
-import { findStep } from "./postgres/stepRows.js";
+import { listThreads } from "./postgres/runs.js";
+import { findStep, stepsOfThread } from "./postgres/stepRows.js";
 
 export interface SettleRequest {
   readonly idempotencyKey: string;
@@ -113,24 +115,26 @@ async function findOpen(database: PooledDatabase, key: string, by: string): Prom
 }
 
 /**
- * Lets a step that failed for good run again, and wakes its thread. Recorded successes stay.
+ * Lets a thread go on from where it failed, after the cause is mended: its steps that failed for good become ready, and
+ * the thread is woken. Every recorded success stays. Answers with the keys of those steps, none when nothing had failed.
  *
- * @throws NotFoundError for an unknown key. False when the step has not failed.
+ * @throws NotFoundError for a thread that the ledger does not know.
  */
 export async function redrive(
   ledger: Ledger,
-  request: { idempotencyKey: string; by: string; reason?: string },
-): Promise<boolean> {
+  request: { threadId: string; by: string; reason?: string },
+): Promise<string[]> {
+  const { threadId, by, reason = "redrive" } = request;
   const database = await databaseOf(ledger);
-  const seen = await findStep(database, request.idempotencyKey);
-  if (seen === undefined) throw new NotFoundError(`No step has the key ${request.idempotencyKey}.`);
-  if (seen.state !== "FAILED_PERMANENT") return false;
-  return settleStep(database, seen, {
-    to: "READY",
-    actor: request.by,
-    reason: request.reason ?? "redrive",
-    wake: true,
-  });
+  const [thread] = await listThreads(database, { threadId: checkId("threadId", threadId), limit: 1 });
+  if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
+  const steps = await stepsOfThread(database, threadId);
+  const redriven: string[] = [];
+  for (const { record } of steps) {
+    if (record.state !== "FAILED_PERMANENT") continue;
+    if (await settleStep(database, record, { to: "READY", actor: by, reason, wake: true })) redriven.push(record.key);
+  }
+  return redriven;
 }
 
 function databaseOf(ledger: Ledger): Promise<PooledDatabase> {

@@ -44,7 +44,7 @@ free as (select 1 as yes where not exists (select 1 from thread where live))`;
 
 const PUT = `with ${NOW}, ${FREE},
 allowed as (
-  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $7 from free
+  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $3 from free
   on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id returning 1
 ), ${STORE_CHECKPOINT}
 select (select count(*) from free)::int as free`;

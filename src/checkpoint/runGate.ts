@@ -29,21 +29,21 @@ lease as (
   where t.thread_id = $1::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
 )`;
 
-// $12: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
-const PUT = `with ${NOW}, ${leaseOf("$11")},
+// $14: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
+const PUT = `with ${NOW}, ${leaseOf("$13")},
 moved as (
-  update {schema}.heads h set checkpoint_id = $7 from lease
-  where $12::text is not null and h.thread_id = $1 and h.checkpoint_ns = $2 and h.checkpoint_id in ($12, $7) returning 1
+  update {schema}.heads h set checkpoint_id = $3 from lease
+  where $14::text is not null and h.thread_id = $1 and h.checkpoint_ns = $2 and h.checkpoint_id in ($14, $3) returning 1
 ),
 made as (
-  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $7 from lease where $12 is null
+  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $3 from lease where $14 is null
   on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id
   where h.checkpoint_id = excluded.checkpoint_id returning 1
 ),
 allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT}
 select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored`;
 
-const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf("$10")},
+const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf("$12")},
 allowed as (select yes from lease), ${storeWrites(replace)}
 select (select count(*) from lease)::int as leased`;
 const PUT_WRITES = { true: putWritesText(true), false: putWritesText(false) };

@@ -8,6 +8,14 @@ import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } 
 import { drained } from "./leave.js";
 import { type BoundSaver, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 
+/** Another run has the thread. */
+export interface BusyThread {
+  readonly busyUntil: Date;
+  readonly by: string;
+  /** Has the thread run again once it may be free. */
+  wakeWhenFree(): Promise<void>;
+}
+
 export class Run implements RunBinding {
   readonly steps: StepLedger;
   readonly onStep: ((event: StepEvent) => void) | undefined;
@@ -46,17 +54,16 @@ export class Run implements RunBinding {
   }
 
   /** Takes the thread's lease, or says until when another run has it. */
-  static async start(
-    ledger: Ledger,
-    threadId: string,
-    purpose: RunPurpose = "run",
-  ): Promise<Run | { busyUntil: Date; by: string }> {
+  static async start(ledger: Ledger, threadId: string, purpose: RunPurpose = "run"): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose);
-    if ("busy" in answer)
-      return { busyUntil: answer.busy.leaseUntil, by: `process ${answer.busy.pid} on ${answer.busy.host}` };
+    if ("busy" in answer) {
+      const { leaseUntil, pid, host } = answer.busy;
+      const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
+      return { busyUntil: leaseUntil, by: `process ${pid} on ${host}`, wakeWhenFree };
+    }
     return new Run(ledger, answer.ticket, ports, askedAt, purpose);
   }
 

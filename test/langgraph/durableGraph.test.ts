@@ -1,6 +1,6 @@
-import { Annotation, Command, END, Send, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, Command, END, interrupt, Send, START, StateGraph } from "@langchain/langgraph";
 import { beforeAll, describe, expect, it } from "vitest";
-import { drainReason, durable, durableGraph, durableNode, operation, settle } from "../../src/index.js";
+import { drainReason, durable, durableGraph, durableNode, operation, redrive, settle } from "../../src/index.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 
 let db: TestDatabase;
@@ -237,5 +237,88 @@ describe("a durable graph", () => {
       "select to_state from longhaul.step_events e join longhaul.steps s using (key) where s.thread_id = 'lookup' order by n",
     );
     expect(states.map((r) => r.to_state)).toContain("READY");
+  });
+});
+
+describe("a step that failed for good", () => {
+  it("throws what was recorded on every run, until the thread is redriven", async () => {
+    const w = world();
+    const ledger = db.openLedger();
+    let refuse = true;
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "pay",
+          durableNode(State, async (_s, { step }) => ({
+            log: [
+              await step.write("pay", { amount: 1 }, async () => {
+                await w.call("pay");
+                if (refuse)
+                  throw Object.assign(new Error("card declined"), { name: "CardError", status: 402, code: "declined" });
+                return "paid";
+              }),
+            ],
+          })),
+        )
+        .addEdge(START, "pay")
+        .addEdge("pay", END),
+      { ledger },
+    );
+    const failure = {
+      name: "CardError",
+      message: "card declined",
+      errorCode: "declined",
+      status: 402,
+      code: "STEP_FAILED",
+    };
+    await expect(graph.invoke({ n: 1 }, thread("declined"))).rejects.toMatchObject(failure);
+    await expect(graph.invoke(null, thread("declined"))).rejects.toMatchObject(failure);
+    expect(w.calls).toEqual(["pay"]);
+    refuse = false;
+    expect(await redrive(ledger, { threadId: "declined", by: "ann", reason: "another card" })).toHaveLength(1);
+    expect((await graph.invoke(null, thread("declined"))).log).toEqual(["paid"]);
+    expect(await redrive(ledger, { threadId: "declined", by: "ann" })).toEqual([]);
+    await expect(redrive(ledger, { threadId: "unheard of", by: "ann" })).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+});
+
+describe("a resume value", () => {
+  it("is refused at a checkpoint that is not the head (G18)", async () => {
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode("ask", () => ({ log: [String(interrupt("go on?"))] }))
+        .addEdge(START, "ask")
+        .addEdge("ask", END),
+      { ledger: db.openLedger() },
+    );
+    await graph.invoke({ n: 1 }, thread("off-head"));
+    const asked = (await graph.getState(thread("off-head"))).config;
+    expect((await graph.invoke(new Command({ resume: "yes" }), thread("off-head"))).log).toEqual(["yes"]);
+    await expect(graph.invoke(new Command({ resume: "no" }), asked)).rejects.toMatchObject({ code: "STALE_WRITER" });
+    expect((await graph.getState(thread("off-head"))).values.log).toEqual(["yes"]);
+  });
+});
+
+describe("a forged configurable", () => {
+  it("changes nothing: LangGraph's own entries in it are dropped from a top-level run", async () => {
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "a",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.read("x", 1, async () => "read")] })),
+        )
+        .addEdge(START, "a")
+        .addEdge("a", END),
+      { ledger: db.openLedger() },
+    );
+    const forged = {
+      thread_id: "forged",
+      __pregel_read: {},
+      __pregel_checkpointer: {},
+      __pregel_scratchpad: {},
+      __longhaul: { run: 1 },
+    };
+    expect((await graph.invoke({ n: 1 }, { configurable: forged })).log).toEqual(["read"]);
+    expect((await graph.getState(thread("forged"))).values.log).toEqual(["read"]);
   });
 });

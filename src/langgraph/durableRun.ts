@@ -1,0 +1,194 @@
+// A run of a durable graph, and a change of its state from outside: both hold the thread's lease from before the first
+// node to the end, write checkpoints in its name, and carry the meter by which everything below finds the ledger.
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { isCommand } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { InvalidOptionError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
+import { foreignBarrier } from "./foreignSaver.js";
+import { drained } from "./leave.js";
+import { LEDGER_PARTS, type Ledger } from "./ledger.js";
+import { Meter, meterIn, withMeter } from "./meter.js";
+import { Run } from "./run.js";
+import { ambientConfig } from "./runtime.js";
+
+/** What compiled graphs and agents built on them have in common. */
+export interface DurableTarget {
+  checkpointer?: BaseCheckpointSaver | boolean | undefined;
+  withConfig(config: { callbacks?: RunnableConfig["callbacks"] }): unknown;
+}
+
+/** The members of a compiled graph that are replaced. Their types are LangGraph's to change, so they stay loose here. */
+export interface Compiled extends DurableTarget {
+  lg_is_pregel: true;
+  name?: string;
+  config?: RunnableConfig;
+  nodes: Record<string, { retryPolicy?: unknown; bound?: unknown; subgraphs?: unknown[] }>;
+  _streamIterator(input: unknown, options?: RunOptions): AsyncGenerator<unknown>;
+  bulkUpdateState(config: RunOptions, supersteps: unknown): Promise<RunnableConfig>;
+  withConfig(config: object): Compiled;
+}
+export type RunOptions = RunnableConfig & { durability?: string; checkpointDuring?: boolean };
+
+/** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
+const lent = new AsyncLocalStorage<BaseCheckpointSaver>();
+
+export function lentForUpdate(): BaseCheckpointSaver | undefined {
+  return lent.getStore();
+}
+
+function threadOf(graph: Compiled, options: RunOptions | undefined): string {
+  const threadId: unknown = options?.configurable?.["thread_id"] ?? graph.config?.configurable?.["thread_id"];
+  if (threadId === undefined) {
+    throw new InvalidOptionError(
+      'A durable graph needs a thread: invoke(input, { configurable: { thread_id: "…" } }).',
+    );
+  }
+  return checkId("thread_id", threadId);
+}
+
+/** The run around this call, when it is on the same thread: a nested graph joins it. */
+function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
+  const ambient = ambientConfig();
+  const meter = meterIn(options?.callbacks, threadId) ?? meterIn(ambient?.callbacks, threadId);
+  return meter !== undefined && meter.run.threadId === threadId && !meter.run.ended;
+}
+
+/** Runs the graph under the thread's lease, or joins the run around it. */
+export async function* runDurably(
+  graph: Compiled,
+  ledger: Ledger,
+  input: unknown,
+  options: RunOptions | undefined,
+  stream: (options: RunOptions) => AsyncGenerator<unknown>,
+): AsyncGenerator<unknown> {
+  const threadId = threadOf(graph, options);
+  if (options !== undefined && joinedRun(options, threadId)) return yield* stream(options);
+  const durability = durabilityOf(graph, options);
+  const run = await startRun(ledger, threadId, options);
+  let failure: unknown;
+  try {
+    await refuseResumeOffHead(graph, input, options, threadId);
+    yield* stream({ ...bind(graph, ledger, run, options), durability });
+    if (run.lost !== undefined) throw run.leave();
+  } catch (error) {
+    failure = run.lost === undefined ? error : run.leave();
+    throw failure;
+  } finally {
+    await run.end(failure);
+  }
+}
+
+/** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
+async function startRun(ledger: Ledger, threadId: string, options: RunOptions | undefined): Promise<Run> {
+  const onServer = options?.metadata?.["langgraph_host"] !== undefined;
+  const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
+  for (;;) {
+    const run = await Run.start(ledger, threadId);
+    if (!("busyUntil" in run)) return run;
+    if (performance.now() < giveUpAt) {
+      await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));
+      options?.signal?.throwIfAborted();
+      continue;
+    }
+    if (onServer) await run.wakeWhenFree();
+    const dueAt = run.busyUntil.toISOString();
+    const message = `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`;
+    throw drained({ kind: "busy", threadId, dueAt, message });
+  }
+}
+
+/** How often a run on a server looks whether the thread is free. */
+const BUSY_LOOK_MS = 250;
+
+/**
+ * A resume value answers the question that the thread asks now. Taken at an older checkpoint it would answer one that
+ * was answered before, under the same task id (G18).
+ */
+async function refuseResumeOffHead(
+  graph: Compiled,
+  input: unknown,
+  options: RunOptions | undefined,
+  threadId: string,
+): Promise<void> {
+  const addressed: unknown = options?.configurable?.["checkpoint_id"];
+  if (!isCommand(input) || input.resume === undefined || input.resume === null || addressed === undefined) return;
+  const saver = graph.checkpointer as BaseCheckpointSaver;
+  const head = await saver.getTuple({ configurable: { thread_id: threadId, checkpoint_ns: "" } });
+  if (head === undefined || head.checkpoint.id === addressed) return;
+  throw new StaleWriterError(
+    `A Command with a resume value addresses the checkpoint ${String(addressed)}, but thread "${threadId}" is at ${head.checkpoint.id}. ` +
+      "Leave `checkpoint_id` out to answer what the thread asks now, or fork with updateState first.",
+    { threadId },
+  );
+}
+
+/** Sync unless the caller says async: then a step waits for its checkpoints at the barrier. */
+function durabilityOf(graph: Compiled, options: RunOptions | undefined): string {
+  const config: RunOptions = { ...graph.config, ...options };
+  if (config.durability === "exit" || config.checkpointDuring === false) {
+    throw new InvalidOptionError(
+      'A durable graph cannot run with `durability: "exit"`: a crash would leave nothing to go on from. Leave it out.',
+    );
+  }
+  return config.durability ?? (config.checkpointDuring === true ? "async" : "sync");
+}
+
+/** The options of a run, with its checkpointer, its meter and its signal. */
+function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | undefined): RunOptions {
+  const { saver } = ledger[LEDGER_PARTS];
+  let checkpointer = graph.checkpointer as BaseCheckpointSaver;
+  if (checkpointer === saver) {
+    const bound = saver.forRun(run);
+    run.saver = bound;
+    checkpointer = bound;
+  } else run.saver = foreignBarrier(checkpointer);
+  const { checkpointDuring: _, ...rest } = options ?? {};
+  return {
+    ...rest,
+    callbacks: withMeter(options?.callbacks, new Meter(run)),
+    signal: options?.signal === undefined ? run.signal : AbortSignal.any([options.signal, run.signal]),
+    configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer },
+  };
+}
+
+/**
+ * LangGraph's own entries in `configurable` are live objects of the run around a nested graph. From a client they can
+ * only be forged: a top-level run starts without them.
+ */
+function withoutForged(configurable: RunnableConfig["configurable"]): RunnableConfig["configurable"] {
+  const nested = ambientConfig()?.configurable?.["__pregel_read"];
+  if (configurable === undefined || (nested !== undefined && nested === configurable["__pregel_read"]))
+    return configurable;
+  const entries = Object.entries(configurable);
+  return Object.fromEntries(
+    entries.filter(([name]) => !name.startsWith("__pregel_") || name === "__pregel_strict_resume"),
+  );
+}
+
+/** `updateState` and forks take the thread's lease: refused while a run is live. */
+export async function updateDurably(
+  graph: Compiled,
+  ledger: Ledger,
+  config: RunOptions,
+  update: (config: RunOptions) => Promise<RunnableConfig>,
+): Promise<RunnableConfig> {
+  const threadId = threadOf(graph, config);
+  if (joinedRun(config, threadId)) return update(config);
+  const run = await Run.start(ledger, threadId, "update");
+  if ("busyUntil" in run) {
+    throw new ThreadBusyError(
+      `Thread "${threadId}" is being run by ${run.by}; its state cannot be changed until that run has ended.`,
+      { threadId },
+    );
+  }
+  const { saver } = ledger[LEDGER_PARTS];
+  try {
+    return graph.checkpointer === saver
+      ? await lent.run(saver.forRun(run), () => update(config))
+      : await update(config);
+  } finally {
+    await run.end();
+  }
+}

@@ -3,6 +3,8 @@
 import type { ModelAccess } from "./connection.js";
 import type { Lead, Note } from "./state.js";
 
+/** Where the pages of the site can be read by everybody; the site is a copy of them. */
+const PUBLIC_SITE = "https://ai-sdk.dev";
 /** More would be a list of the site, not a hint. */
 const MAX_LEADS = 10;
 
@@ -15,15 +17,20 @@ export function assembleReport(parts: { text: string; title: string; read: reado
   const unread = [...new Map(leads.map((lead) => [lead.url, lead])).values()].filter((lead) => !readUrls.has(lead.url));
   const sections = [
     body.startsWith("# ") ? body : `# ${title}\n\n${body}`,
-    `## Sources\n\n${read.map((note) => `[${note.number}] [${note.title}](${note.url})`).join("  \n")}`,
+    `## Sources\n\n${read.map((note) => `[${note.number}] ${linkTo(note)}`).join("  \n")}`,
   ];
   if (unread.length > 0) {
-    sections.push(`## Found, not read\n\n${unread.slice(0, MAX_LEADS).map((lead) => `- [${lead.title}](${lead.url})`).join("\n")}`);
+    sections.push(`## Found, not read\n\n${unread.slice(0, MAX_LEADS).map((lead) => `- ${linkTo(lead)}`).join("\n")}`);
   }
+  const copy = read.some((note) => note.url.startsWith("/")) ? " The pages were read from the copy in the npm package ai 6.0.326." : "";
   sections.push(
     model.standIn
-      ? `*Written without a language model: an offline stand-in, priced as ${model.name}, chose and quoted sentences from ${read.length} pages.*`
-      : `*Written by ${model.name} from ${read.length} pages.*`,
+      ? `*Written without a language model: an offline stand-in, priced as ${model.name}, chose and quoted sentences from ${read.length} pages.${copy}*`
+      : `*Written by ${model.name} from ${read.length} pages.${copy}*`,
   );
   return `${sections.join("\n\n")}\n`;
+}
+
+function linkTo({ title, url }: { readonly title: string; readonly url: string }): string {
+  return `[${title}](${new URL(url, PUBLIC_SITE).href})`;
 }

@@ -3,6 +3,7 @@ import { Annotation, MessagesAnnotation } from "@langchain/langgraph";
 
 /** A page that a search found, or that the caller gave. */
 export interface FoundPage {
+  /** A whole address, or a path on the site: the site's port is another one after a restart, its pages are the same. */
   readonly url: string;
   readonly title: string;
   readonly snippet: string;

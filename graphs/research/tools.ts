@@ -24,8 +24,9 @@ export const readPage = durableTool(
     async ({ url }) => {
       const { siteUrl } = await connect();
       const { signal, idempotencyKey } = currentStep();
-      const ours = new URL(url).origin === siteUrl;
-      const { title, text } = await fetchPage(url, { signal, ...(ours && { stepKey: idempotencyKey }) });
+      const address = new URL(url, siteUrl);
+      const ours = address.origin === siteUrl;
+      const { title, text } = await fetchPage(address.href, { signal, ...(ours && { stepKey: idempotencyKey }) });
       return JSON.stringify({ url, title, text });
     },
     { name: "read_page", description: "Fetches a page; answers with its readable text.", schema: z.object({ url: z.string() }) },

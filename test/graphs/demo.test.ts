@@ -37,9 +37,11 @@ interface Output {
   readonly stderr: string;
 }
 
+const start = (argv: readonly string[]) => spawn(process.execPath, ["--import", TSX, "graphs/research/demo.ts", ...argv], { cwd: ROOT, env });
+
 function demo(...argv: string[]): Promise<Output> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ["--import", TSX, "graphs/research/demo.ts", ...argv], { cwd: ROOT, env });
+    const child = start(argv);
     let stdout = "";
     let stderr = "";
     child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
@@ -81,6 +83,20 @@ describe("npm run demo", () => {
     expect(output.stdout).toMatch(/Killed\s+│ once with SIGKILL, at its step 17\b/);
     expect(output.stdout).toMatch(/Done twice\s+│ nothing/);
     expect(output.stderr).toContain("offline stand-in");
+  });
+
+  test("goes on with its thread after the whole demo was killed, although its world has other ports then", async () => {
+    const first = start(["--json", "--pages", "4", "--kill-at", "none", "--thread", "orphan"]);
+    await new Promise((resolve) => {
+      first.once("close", resolve);
+      first.stdout.on("data", (chunk: Buffer) => {
+        if (chunk.toString().includes('"name":"read_page"')) first.kill("SIGKILL");
+      });
+    });
+    const output = await demo("--json", "--thread", "orphan", "--kill-at", "none");
+    expect(output.code, output.stderr).toBe(0);
+    expect(done(output)).toMatchObject({ pages: 4, steps: expectedSteps(4, false), world: { published: 1 }, duplicates: NONE });
+    expect(done(output).world.pagesServed).toBeLessThan(4);
   });
 
   test("reads the pages of a list of addresses instead of its own site, also when it is killed at its first step", async () => {

@@ -118,12 +118,13 @@ test("writes a report whose every citation is a page that was given", async () =
 
 test("says plainly in the report that no language model wrote it", () => {
   const access = { name: "gpt-4.1-mini", apiKey: "offline", baseUrl: undefined, standIn: true };
-  const read = [{ topic: "T", number: 1, url: "http://site/1", title: "One", text: "Fact [1]." }];
-  const leads = [{ title: "One", url: "http://site/1" }, { title: "Two", url: "http://site/2" }];
+  const read = [{ topic: "T", number: 1, url: "/docs/one", title: "One", text: "Fact [1]." }];
+  const leads = [{ title: "One", url: "/docs/one" }, { title: "Two", url: "http://site/2" }];
   const report = assembleReport({ text: "# Title\n\nFact [1]. Made up [2].", title: "Title", read, leads, model: access });
   expect(report).toContain("offline stand-in");
   expect(report).toContain("Fact [1]. Made up.");
-  expect(report).toContain("[1] [One](http://site/1)");
+  expect(report).toContain("[1] [One](https://ai-sdk.dev/docs/one)");
+  expect(report).toContain("read from the copy in the npm package ai 6.0.326");
   expect(report).toContain("## Found, not read\n\n- [Two](http://site/2)");
   expect(report).not.toContain("- [One]");
 });

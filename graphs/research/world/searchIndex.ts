@@ -3,9 +3,9 @@ import MiniSearch from "minisearch";
 import type { CorpusPage } from "./corpus.js";
 
 export interface SearchHit {
-  readonly path: string;
+  /** The path on the site. */
+  readonly url: string;
   readonly title: string;
-  readonly section: string;
   readonly snippet: string;
 }
 
@@ -30,7 +30,7 @@ export function buildSearchIndex(pages: readonly CorpusPage[]): SearchIndex {
       const paths = query === "*" ? [...byPath.keys()] : index.search(query).map((result) => String(result.id));
       return paths.slice(0, limit).flatMap((path) => {
         const page = byPath.get(path);
-        return page ? [{ path, title: page.title, section: page.section, snippet: snippetOf(page) }] : [];
+        return page ? [{ url: path, title: page.title, snippet: snippetOf(page) }] : [];
       });
     },
   };

@@ -1,6 +1,6 @@
 // The web site that the research reads: real HTML pages and a search endpoint, over HTTP on loopback.
 //   GET /docs/…              one page
-//   GET /search?q=…&limit=…  { hits: [{ url, title, section, snippet }] }
+//   GET /search?q=…&limit=…  { hits: [{ url, title, snippet }] }, where url is the path on this site: ports change, pages stay
 import { setTimeout as delay } from "node:timers/promises";
 import { type CorpusPage, loadCorpus } from "./corpus.js";
 import { listenOnLoopback, type RunningServer, sendJson } from "./httpServer.js";
@@ -21,7 +21,7 @@ export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<R
   const pages = await loadCorpus();
   const byPath = new Map(pages.map((page) => [page.path, page]));
   const index = buildSearchIndex(pages);
-  const server: RunningServer = await listenOnLoopback(async (request, response, url) => {
+  return await listenOnLoopback(async (request, response, url) => {
     if (request.method !== "GET") return sendJson(response, 405, { error: "Only GET is served here." });
     if (url.pathname === "/search") {
       log.record("search", `${url.pathname}${url.search}`, idempotencyKeyOf(request));
@@ -29,7 +29,7 @@ export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<R
       if (!Number.isInteger(limit) || limit < 1) return sendJson(response, 400, { error: "Expected `limit` to be a positive integer." });
       const hits = index.search(url.searchParams.get("q") ?? "", limit);
       await delay(latencyMs);
-      return sendJson(response, 200, { hits: hits.map(({ path, ...hit }) => ({ url: `${server.url}${path}`, ...hit })) });
+      return sendJson(response, 200, { hits });
     }
     const page = byPath.get(url.pathname);
     if (!page) return sendJson(response, 404, { error: `No page at ${url.pathname}.` });
@@ -38,7 +38,6 @@ export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<R
     response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
     response.end(renderPage(page, neighboursOf(page, pages)));
   });
-  return server;
 }
 
 function neighboursOf(page: CorpusPage, pages: readonly CorpusPage[]): CorpusPage[] {

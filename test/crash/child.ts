@@ -12,6 +12,7 @@ export interface ChildTask {
   readonly kill?: KillPoint;
 }
 
+const importsMs = performance.now();
 const task = JSON.parse(process.argv[2] ?? "") as ChildTask;
 const pool = new pg.Pool({ connectionString: task.url, max: 10 });
 pool.on("error", () => {});
@@ -27,7 +28,7 @@ for (const { thread, declaration } of task.threads) {
     .invoke(stored ? null : { thread }, config)
     .catch((error: unknown) => ({ error: String(error) }));
   const ms = performance.now() - startedAt;
-  process.stdout.write(`${JSON.stringify({ thread, ms, stored, ...result })}\n`);
+  process.stdout.write(`${JSON.stringify({ thread, ms, importsMs, stored, ...result })}\n`);
 }
 await ledger.close();
 await pool.end();

@@ -1,5 +1,5 @@
 // Kills one write step at every named point, and lets new processes settle what is left.
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import type { KillPoint } from "../support/pools.js";
 import { type Ended, inParallel, longhaul, runScript, startScript } from "../support/script.js";
@@ -82,6 +82,7 @@ export async function crashEverywhere(
 export interface Resumed {
   readonly thread: string;
   readonly ms: number;
+  readonly importsMs: number;
   readonly stored: boolean;
   readonly log: readonly string[];
   readonly error?: string;
@@ -141,6 +142,15 @@ async function expectSettled(db: TestDatabase, world: World, thread: string): Pr
   ]);
 }
 
+/** As if whoever died had just renewed for an hour. */
+export async function lengthenLeases(db: Pick<TestDatabase, "sql">): Promise<void> {
+  for (const table of ["threads", "steps"]) {
+    await db.sql(
+      `update longhaul.${table} set lease_until = now() + interval '1 hour' where lease_until > '-infinity'`,
+    );
+  }
+}
+
 /** Points at which the outcome is not known afterwards: a person is asked when there is no lookup. */
 function inDoubt(point: CrashPoint): boolean {
   return POINTS[point].left.state === "RUNNING";
@@ -158,7 +168,6 @@ export function describeCrashes(declaration: Declaration): void {
     let last: Map<CrashPoint, Resumed | undefined>;
 
     beforeAll(async () => {
-      expect(inject("postgresUrl")).toBeTruthy();
       db = await testDatabase();
       world = await startWorld();
       crashed = await crashEverywhere(db.url, world, declaration);
@@ -168,24 +177,21 @@ export function describeCrashes(declaration: Declaration): void {
         left.set(point, await leftBehind(db, world, threadOf(point)));
         keys.set(point, (await stepsOf(db, threadOf(point)))[2]?.key);
       }
+      await lengthenLeases(db);
       const resumed = await resume(db.url, world, declaration, NAMES.map(threadOf));
       first = new Map(NAMES.map((point, i) => [point, resumed[i]]));
       last = first;
       if (declaration === "no lookup") last = await letAPersonSettle(db, world, first);
-    });
+    }, 180_000);
     afterAll(() => world.close());
 
     it.each(NAMES)("%s: pays once, and the thread ends settled", async (point) => {
       const thread = threadOf(point);
       expect(crashed.get(point)).toMatchObject({ signal: "SIGKILL", lines: [], stderr: "" });
       expect(left.get(point)).toEqual(POINTS[point].left);
-      const id = world.paymentsOf(thread)[0]?.id;
-      const log = [
-        "page 1",
-        "model 1",
-        declaration === "no lookup" && inDoubt(point) ? "as a person says" : id,
-        "after",
-      ];
+      const saidByPerson = declaration === "no lookup" && inDoubt(point) && POINTS[point].left.payments === 1;
+      const receipt = saidByPerson ? "as a person says" : world.paymentsOf(thread)[0]?.id;
+      const log = ["page 1", "model 1", receipt, "after"];
       expect(last.get(point)).toMatchObject({ thread, stored: true, log });
       await expectSettled(db, world, thread);
       // The key is the same before and after the crash.
@@ -193,11 +199,13 @@ export function describeCrashes(declaration: Declaration): void {
       if (key !== undefined) expect(world.paymentsOf(thread)[0]?.key).toBe(key);
     });
 
-    it("goes on at once: neither the dead run's lease nor that of its step is waited for", () => {
-      const unhurried = NAMES.filter((point) => !inDoubt(point)).map((point) => first.get(point)?.ms ?? Number.NaN);
-      // Leases are 15 and 30 seconds. A busy machine may be slow once, but not each time.
-      expect(Math.max(...unhurried)).toBeLessThan(5000);
-      expect(Math.min(...unhurried)).toBeLessThan(1000);
+    it("goes on at once: the leases of the dead run and of its step end with it", () => {
+      // They had an hour to go. A wait for them would have ended the run as busy, or as due in an hour.
+      for (const point of NAMES) expect(first.get(point)).not.toHaveProperty("error");
+      const unhurried = NAMES.filter((point) => !inDoubt(point)).map((point) => first.get(point));
+      const fastest = Math.min(...unhurried.map((resumed) => resumed?.ms ?? Number.NaN));
+      // A second on a machine that is idle; on a busy one, no longer than the imports took.
+      expect(fastest).toBeLessThan(Math.max(1000, unhurried[0]?.importsMs ?? 0));
     });
 
     if (declaration === "no lookup") {

@@ -1,7 +1,7 @@
 // A database of its own for each test file, copied from the migrated template, and ledgers on it.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { afterAll, inject } from "vitest";
+import { afterAll, expect, inject } from "vitest";
 import { type Ledger, type LedgerOptions, openLedger } from "../../src/index.js";
 import { DATABASE, type OpenedLedger } from "../../src/openLedger.js";
 import type { PooledDatabase } from "../../src/postgres/pool.js";
@@ -31,6 +31,19 @@ export async function createDatabase(options: { empty?: boolean } = {}): Promise
     await client.query("select pg_advisory_lock(7301)");
     await client.query(`create database ${name} template ${template}`);
   });
+  return databaseUrl(name);
+}
+
+/** A copy of a database as it stands. Waits until nobody is connected to it: killed processes leave sessions behind. */
+export async function copyDatabase(url: string): Promise<string> {
+  const name = `t_${randomBytes(6).toString("hex")}`;
+  const source = new URL(url).pathname.slice(1);
+  const attempt = () =>
+    admin((client) => client.query(`create database ${name} template ${source}`)).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(attempt, { timeout: 10_000 }).toBe(true);
   return databaseUrl(name);
 }
 

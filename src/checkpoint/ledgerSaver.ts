@@ -4,26 +4,26 @@
 // LangGraph's contract; rows.ts reads, the gates write.
 import { randomInt } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import {
-  type ChannelVersions,
-  type Checkpoint,
-  type CheckpointListOptions,
-  type CheckpointMetadata,
-  type CheckpointTuple,
-  type PendingWrite,
-  type SerializerProtocol,
-  TASKS,
+import type {
+  ChannelVersions,
+  Checkpoint,
+  CheckpointListOptions,
+  CheckpointMetadata,
+  CheckpointTuple,
+  PendingWrite,
+  SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import type pg from "pg";
 import { InvalidOptionError } from "../core/errors.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type WriteGate } from "./gate.js";
-import { loadCheckpoints, loadPendingSends, type StoredCheckpoint } from "./rows.js";
+import { loadCheckpoints } from "./rows.js";
 import type { RunBinding } from "./runBinding.js";
 import { RunGate } from "./runGate.js";
 import { byId, listing, newest } from "./selection.js";
 import { awaitInDatabase, type CheckpointPair } from "./storedIds.js";
+import { toTuple } from "./tuple.js";
 
 /** What of a checkpoint's config matters here. */
 interface Address {
@@ -114,7 +114,7 @@ export class LedgerSaver extends PostgresSaver {
       foundIds: checkpoints.map((checkpoint) => checkpoint.id),
       ...(id === undefined ? { newestId: stored?.id ?? null } : {}),
     });
-    return stored === undefined ? undefined : (await this.#tuples(database, [stored]))[0];
+    return stored === undefined ? undefined : toTuple(database, this.serde, stored);
   }
 
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -135,7 +135,8 @@ export class LedgerSaver extends PostgresSaver {
       const foundIds = checkpoints.map((checkpoint) => checkpoint.id);
       this.#gate.saw({ threadId, ns, headRow, askedId: undefined, foundIds });
     }
-    yield* await this.#tuples(database, checkpoints);
+    // One after the other, so that a long history does not stand in memory twice.
+    for (const stored of checkpoints) yield await toTuple(database, this.serde, stored);
   }
 
   override async put(
@@ -196,52 +197,6 @@ export class LedgerSaver extends PostgresSaver {
   override async deleteThread(threadId: string): Promise<void> {
     const database = await this.#open();
     await database.query("delete_checkpoints", DELETE, [threadId]);
-  }
-
-  /** Values are revived one checkpoint after the other, so that a long history does not stand in memory twice. */
-  async #tuples(database: PooledDatabase, stored: readonly StoredCheckpoint[]): Promise<CheckpointTuple[]> {
-    const tuples: CheckpointTuple[] = [];
-    for (const row of stored) tuples.push(await this.#tuple(database, row));
-    return tuples;
-  }
-
-  async #tuple(database: PooledDatabase, row: StoredCheckpoint): Promise<CheckpointTuple> {
-    const at = (id: string) => ({
-      configurable: { thread_id: row.threadId, checkpoint_ns: row.ns, checkpoint_id: id },
-    });
-    const revive = async ({ type, bytes }: { type: string; bytes: Uint8Array }): Promise<unknown> =>
-      this.serde.loadsTyped(type, bytes);
-    const values = await Promise.all(row.values.map(async (value) => [value.channel, await revive(value)] as const));
-    const checkpoint = await this._loadCheckpoint(row.checkpoint as unknown as Checkpoint, []);
-    checkpoint.channel_values = Object.fromEntries(values);
-    if (checkpoint.v < 4 && row.parentId !== undefined)
-      await this.#addPendingSends(database, row, row.parentId, checkpoint, revive);
-    return {
-      config: at(row.id),
-      checkpoint,
-      metadata: await this._loadMetadata(row.metadata),
-      ...(row.parentId === undefined ? {} : { parentConfig: at(row.parentId) }),
-      pendingWrites: await Promise.all(
-        row.writes.map(
-          async (write) => [write.taskId, write.channel, await revive(write)] as [string, string, unknown],
-        ),
-      ),
-    };
-  }
-
-  /** Checkpoints of LangGraph before 0.4 kept their Sends with the parent; the engine of today looks for a channel. */
-  async #addPendingSends(
-    database: PooledDatabase,
-    row: StoredCheckpoint,
-    parentId: string,
-    checkpoint: Checkpoint,
-    revive: (value: { type: string; bytes: Uint8Array }) => Promise<unknown>,
-  ): Promise<void> {
-    const sends = (await loadPendingSends(database, row.threadId, row.ns, [parentId], TASKS)).get(parentId);
-    if (sends === undefined) return;
-    checkpoint.channel_values[TASKS] = await Promise.all(sends.map(revive));
-    const versions = Object.values(checkpoint.channel_versions).map(Number);
-    checkpoint.channel_versions[TASKS] = versions.length > 0 ? Math.max(...versions) : this.getNextVersion(undefined);
   }
 }
 

@@ -131,31 +131,25 @@ function bytesOf(row: Row): Uint8Array {
 }
 
 const SENDS = `
-select w.checkpoint_id, w.task_id, w.idx, w.type, w.blob from {schema}.checkpoint_writes w
-where w.thread_id = $1 and w.checkpoint_ns = $2 and w.checkpoint_id = any($3::text[]) and w.channel = $4`;
+select w.task_id, w.idx, w.type, w.blob from {schema}.checkpoint_writes w
+where w.thread_id = $1 and w.checkpoint_ns = $2 and w.checkpoint_id = $3 and w.channel = $4`;
 
-/** What older LangGraphs (checkpoint versions below 4) kept of their Sends, by checkpoint, in order. */
+interface SendRow {
+  readonly task_id: string;
+  readonly idx: number;
+  readonly type: string;
+  readonly blob: Buffer;
+}
+
+/** The Sends that were written at a checkpoint, in order. */
 export async function loadPendingSends(
   database: Database,
   threadId: string,
   ns: string,
-  checkpointIds: readonly string[],
+  checkpointId: string,
   channel: string,
-): Promise<Map<string, StoredValue[]>> {
-  interface SendRow {
-    readonly checkpoint_id: string;
-    readonly task_id: string;
-    readonly idx: number;
-    readonly type: string;
-    readonly blob: Buffer;
-  }
-  const rows = await database.query<SendRow>("load_sends", SENDS, [threadId, ns, checkpointIds, channel]);
+): Promise<StoredValue[]> {
+  const rows = await database.query<SendRow>("load_sends", SENDS, [threadId, ns, checkpointId, channel]);
   rows.sort((a, b) => compareWritesSortKeys(["", a.task_id, a.idx], ["", b.task_id, b.idx]));
-  const sends = new Map<string, StoredValue[]>();
-  for (const row of rows) {
-    const list = sends.get(row.checkpoint_id) ?? [];
-    list.push({ type: row.type, bytes: row.blob });
-    sends.set(row.checkpoint_id, list);
-  }
-  return sends;
+  return rows.map((row) => ({ type: row.type, bytes: row.blob }));
 }

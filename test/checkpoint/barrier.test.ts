@@ -3,6 +3,7 @@ import { emptyCheckpoint, JsonPlusSerializer, uuid6 } from "@langchain/langgraph
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LedgerSaver } from "../../src/checkpoint/ledgerSaver.js";
 import { DurabilityBarrierError, LeaseLostError, UnserializableError } from "../../src/core/errors.js";
+import { PooledDatabase, type PoolLike } from "../../src/postgres/pool.js";
 import { createWorld, endLease, startRun, thread, type World } from "./harness.js";
 import { SCHEMA } from "./openDatabase.js";
 
@@ -106,6 +107,44 @@ describe("The barrier", () => {
     await expect(saver.put(thread("unserializable"), bad, LOOP, { x: 1 })).rejects.toThrow(UnserializableError);
     const waiting = saver.awaitStored("unserializable", [["", bad.id]], DEADLINE_MS);
     await expect(waiting).rejects.toThrow(DurabilityBarrierError);
+  });
+
+  it("waits again once a node that was tried again has stored what failed before", async () => {
+    let breaks = true;
+    // The statement is carried out, and its answer never comes.
+    const { pool } = world.database;
+    const breaking: PoolLike = {
+      query: async (query, values) => {
+        const result = await pool.query(query, values);
+        if (breaks && typeof query === "object" && query.name === "lh_run_put") throw new Error("no answer");
+        return result;
+      },
+      connect: () => pool.connect(),
+      end: () => pool.end(),
+    };
+    const database = new PooledDatabase(breaking, SCHEMA);
+    const held = await startRun(world, "tried-again");
+    const saver = new LedgerSaver(async () => database, SCHEMA).forRun(held);
+    const [first, second] = [uuid6(0), uuid6(1)].map((id) => ({ ...emptyCheckpoint(), id }));
+    if (first === undefined || second === undefined) throw new Error("unreachable");
+    await saver.getTuple(thread("tried-again"));
+    await expect(saver.put(thread("tried-again"), first, LOOP, {})).rejects.toThrow("no answer");
+    await expect(saver.awaitStored("tried-again", [["", second.id]], DEADLINE_MS)).rejects.toThrow(
+      /could not be stored/,
+    );
+    breaks = false;
+    const loaded = await saver.getTuple(thread("tried-again"));
+    await saver.put(loaded?.config ?? {}, second, LOOP, {});
+    expect(held.lost).toBeUndefined();
+    await saver.awaitStored(
+      "tried-again",
+      [
+        ["", first.id],
+        ["", second.id],
+      ],
+      DEADLINE_MS,
+    );
+    await expect(saver.awaitStored("tried-again", [["", uuid6(2)]], 1)).rejects.toThrow(/not stored within 1 ms/);
   });
 
   it("fails at its deadline, and says what may be the reason", async () => {

@@ -69,6 +69,13 @@ describe("Two workers whose clocks are 5 s apart", () => {
   });
 });
 
+it("the last put is the head, also when it is an older checkpoint that is stored again", async () => {
+  const [first, second] = [uuid6(0), uuid6(1)];
+  for (const id of [first, second, first])
+    await world.saver.put(thread("put-again"), { ...emptyCheckpoint(), id }, LOOP, {});
+  expect((await world.saver.getTuple(thread("put-again")))?.checkpoint.id).toBe(first);
+});
+
 it("a subgraph's checkpoint is as old as the one it ran on, though its put overtook its parent's", async () => {
   const at = (ns: string, parent?: string) =>
     thread("overtaken", { checkpoint_ns: ns, ...(parent ? { checkpoint_id: parent } : {}) });

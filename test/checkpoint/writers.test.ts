@@ -5,7 +5,7 @@ import { type BaseCheckpointSaver, type Checkpoint, emptyCheckpoint, uuid6 } fro
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaseLostError, StaleWriterError, ThreadBusyError } from "../../src/core/errors.js";
 import { linear } from "./graphs.js";
-import { createWorld, deferred, endLease, lend, startRun, thread, toArray, type World } from "./harness.js";
+import { createWorld, deferred, endLease, lend, startRun, TestRun, thread, toArray, type World } from "./harness.js";
 
 let world: World;
 beforeAll(async () => {
@@ -85,26 +85,23 @@ describe("Of two runs that loaded the same checkpoint", () => {
     ]);
   });
 
-  it("exactly one wins when both hold the lease's epoch and only the head can tell (20 times)", async () => {
-    for (let i = 0; i < 20; i++) {
-      const threadId = `head-${i}`;
-      const base = await world.saver.put(thread(threadId), checkpoint({ x: 0 }), { ...LOOP, step: 0 }, {});
-      const run = await startRun(world, threadId);
-      const views = [0, 1].map(() => ({
-        ticket: run.ticket,
-        lost: undefined as Error | undefined,
-        lose(error: Error) {
-          this.lost = error;
-        },
-      }));
-      const savers = views.map((view) => world.saver.forRun(view as never));
-      for (const saver of savers) await saver.getTuple(thread(threadId));
-      const ends = await Promise.allSettled(savers.map((saver, x) => saver.put(base, checkpoint({ x }), LOOP, {})));
-      expect(ends.map((end) => end.status).sort()).toEqual(["fulfilled", "rejected"]);
-      expect(views.filter((view) => view.lost instanceof StaleWriterError)).toHaveLength(1);
-      expect(await toArray(world.saver.list(thread(threadId)))).toHaveLength(2);
-    }
-  });
+  for (const old of [true, false]) {
+    it(`exactly one wins when both hold the epoch and only the head can tell (${old ? "old" : "new"} thread, 20 times)`, async () => {
+      for (let i = 0; i < 20; i++) {
+        const threadId = `head-${old}-${i}`;
+        const first = { ...LOOP, step: 0 };
+        const base = old ? await world.saver.put(thread(threadId), checkpoint({ x: 0 }), first, {}) : thread(threadId);
+        const { ticket } = await startRun(world, threadId);
+        const runs = [new TestRun(ticket), new TestRun(ticket)];
+        const savers = runs.map((run) => world.saver.forRun(run));
+        for (const saver of savers) await saver.getTuple(thread(threadId));
+        const ends = await Promise.allSettled(savers.map((saver, x) => saver.put(base, checkpoint({ x }), LOOP, {})));
+        expect(ends.map((end) => end.status).sort()).toEqual(["fulfilled", "rejected"]);
+        expect(runs.filter((run) => run.lost instanceof StaleWriterError)).toHaveLength(1);
+        expect(await toArray(world.saver.list(thread(threadId)))).toHaveLength(old ? 2 : 1);
+      }
+    });
+  }
 
   it("a run whose lease ran out by the ledger's clock is refused though nobody took over", async () => {
     const base = await world.saver.put(thread("expired"), checkpoint(), { ...LOOP, step: 0 }, {});

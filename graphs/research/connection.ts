@@ -35,6 +35,9 @@ async function reach(settings: Settings): Promise<Outside> {
 
 async function startOwnWorld(settings: Settings): Promise<NonNullable<Settings["hosted"]>> {
   const { startWorld } = await import("./world/world.js");
-  const world = await startWorld({ reportsDirectory: settings.reportsDirectory, standIn: settings.openAi === undefined });
+  const world = await startWorld({
+    reportsDirectory: settings.reportsDirectory,
+    standIn: settings.openAi === undefined,
+  });
   return { siteUrl: world.siteUrl, publisherUrl: world.publisherUrl, standInUrl: world.modelUrl };
 }

@@ -14,9 +14,17 @@ async function main(argv: readonly string[]): Promise<number> {
   const corpus = await loadCorpus();
   const options = parseOptions(argv, corpus.length);
   // This process is the world; what an outer one may have set does not count.
-  const settings = readSettings({ ...process.env, RESEARCH_SITE_URL: "", RESEARCH_PUBLISHER_URL: "", RESEARCH_STAND_IN_URL: "" });
+  const settings = readSettings({
+    ...process.env,
+    RESEARCH_SITE_URL: "",
+    RESEARCH_PUBLISHER_URL: "",
+    RESEARCH_STAND_IN_URL: "",
+  });
   const ledger = await openLedgerReader();
-  const world = await startWorld({ reportsDirectory: settings.reportsDirectory, standIn: settings.openAi === undefined });
+  const world = await startWorld({
+    reportsDirectory: settings.reportsDirectory,
+    standIn: settings.openAi === undefined,
+  });
   try {
     const result = await research(options, settings, world, ledger);
     const broken = brokenPromises(result);
@@ -30,7 +38,12 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function research(options: DemoOptions, settings: Settings, world: World, ledger: LedgerReader): Promise<DemoResult> {
+async function research(
+  options: DemoOptions,
+  settings: Settings,
+  world: World,
+  ledger: LedgerReader,
+): Promise<DemoResult> {
   const { threadId, pages, urls, question, killAt } = options;
   const startedAt = await ledger.now();
   const display = createDisplay(options, expectedSteps(pages, urls.length > 0));
@@ -61,7 +74,9 @@ main(process.argv.slice(2)).then(
       process.exitCode = error.exitCode;
       return;
     }
-    process.stderr.write(`${error instanceof DemoError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    process.stderr.write(
+      `${error instanceof DemoError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+    );
     process.exitCode = 1;
   },
 );

@@ -33,11 +33,18 @@ const limit = atMost(8);
 export async function fetchPage(url: string, options: RequestOptions): Promise<ExtractedPage> {
   const { body, type } = await get(url, TEXT_TYPES, options);
   const page = type.includes("html") ? extractText(body) : { title: new URL(url).pathname, text: body };
-  return page.text.length > MAX_TEXT_CHARS ? { ...page, text: `${page.text.slice(0, MAX_TEXT_CHARS)}\n\n[cut here]` } : page;
+  return page.text.length > MAX_TEXT_CHARS
+    ? { ...page, text: `${page.text.slice(0, MAX_TEXT_CHARS)}\n\n[cut here]` }
+    : page;
 }
 
 /** The site's own search; `*` lists its pages. */
-export async function searchSite(siteUrl: string, query: string, count: number, options: RequestOptions): Promise<FoundPage[]> {
+export async function searchSite(
+  siteUrl: string,
+  query: string,
+  count: number,
+  options: RequestOptions,
+): Promise<FoundPage[]> {
   const url = new URL("/search", siteUrl);
   url.searchParams.set("q", query);
   url.searchParams.set("limit", String(count));
@@ -46,11 +53,19 @@ export async function searchSite(siteUrl: string, query: string, count: number, 
   return hits.map((hit) => ({ url: hit.url, title: hit.title, snippet: hit.snippet }));
 }
 
-async function get(url: string, types: readonly string[], { signal, stepKey }: RequestOptions): Promise<{ body: string; type: string }> {
+async function get(
+  url: string,
+  types: readonly string[],
+  { signal, stepKey }: RequestOptions,
+): Promise<{ body: string; type: string }> {
   return await limit(async () => {
     const response = await fetch(url, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-      headers: { accept: types.join(", "), "user-agent": "langgraph-longhaul-research", ...(stepKey && { "idempotency-key": stepKey }) },
+      headers: {
+        accept: types.join(", "),
+        "user-agent": "langgraph-longhaul-research",
+        ...(stepKey && { "idempotency-key": stepKey }),
+      },
     });
     if (!response.ok) {
       await response.body?.cancel();

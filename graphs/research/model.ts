@@ -21,7 +21,10 @@ export function createModel(access: ModelAccess): ChatOpenAI {
     model: access.name,
     apiKey: access.apiKey,
     temperature: 0,
-    configuration: { ...(access.baseUrl && { baseURL: access.baseUrl }), fetch: access.standIn ? fetchWithStepKey : limitedFetch },
+    configuration: {
+      ...(access.baseUrl && { baseURL: access.baseUrl }),
+      fetch: access.standIn ? fetchWithStepKey : limitedFetch,
+    },
   });
 }
 

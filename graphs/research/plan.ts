@@ -16,31 +16,60 @@ const DEFAULT_PAGES = 40;
 /** What the planner is shown: enough to see what the site is about. */
 const OVERVIEW_PAGES = 60;
 
+const Input = z.object({
+  question: z.string().default(DEFAULT_QUESTION),
+  pages: z.int().positive().max(1_000).default(DEFAULT_PAGES),
+  urls: z.array(z.url({ protocol: /^https?$/ })).default([]),
+});
+
 const Plan = z.object({
   title: z.string().describe("The title of the report"),
   topics: z.array(z.object({ title: z.string(), query: z.string() })),
 });
 
 export const plan = durableNode(ResearchState, async (state, { step }) => {
-  const question = state.question || DEFAULT_QUESTION;
-  const urls = [...new Set(state.urls ?? [])];
-  const pages = urls.length || state.pages || DEFAULT_PAGES;
+  const { question, pages, urls } = checkInput(state);
   const overview = urls.length > 0 ? urls.map(givenPage) : await search(step, question, OVERVIEW_PAGES);
   const planner = (await chatModel()).withStructuredOutput(Plan);
   const planned = await planner.invoke(messagesOf(planPrompt(question, topicCount(pages), overview)));
   const topics = distinct(planned.topics, topicCount(pages));
   const rankings =
-    urls.length > 0 ? topics.map((topic) => byLikeness(topic, overview)) : await Promise.all(topics.map((topic) => search(step, topic.query, pages)));
+    urls.length > 0
+      ? topics.map((topic) => byLikeness(topic, overview))
+      : await Promise.all(topics.map((topic) => search(step, topic.query, pages)));
   // The last resort of every topic: whatever else there is, so that as many pages are read as were asked for.
   const rest = urls.length > 0 ? overview : await search(step, "*", pages + OVERVIEW_PAGES);
-  const lists = shareOut(rankings.map((ranking) => [...ranking, ...rest]), pages);
-  return { question, title: planned.title, topics: numbered(topics, lists) };
+  const lists = shareOut(
+    rankings.map((ranking) => [...ranking, ...rest]),
+    pages,
+  );
+  const withPages = numbered(topics, lists);
+  if (withPages.length === 0) throw new Error("The planner named no topic, or no page was found for any.");
+  return { question, title: planned.title, topics: withPages };
 });
+
+/** What a client sent, completed; a client may be Studio, where every field may be left out or be anything. */
+function checkInput({ question, pages, urls }: typeof ResearchState.State): {
+  question: string;
+  pages: number;
+  urls: string[];
+} {
+  const given = Input.safeParse({
+    question: question || undefined,
+    pages: pages ?? undefined,
+    urls: urls ?? undefined,
+  });
+  if (!given.success) throw new TypeError(`Bad input: ${z.prettifyError(given.error)}`);
+  const distinctUrls = [...new Set(given.data.urls)];
+  return { question: given.data.question, pages: distinctUrls.length || given.data.pages, urls: distinctUrls };
+}
 
 /** One researcher for each topic, all at once. */
 export function sendResearchers(state: typeof ResearchState.State): Send[] {
   const canSearch = (state.urls ?? []).length === 0;
-  return state.topics.map((topic) => new Send("researcher", { question: state.question, topic, canSearch } satisfies ResearcherInput));
+  return state.topics.map(
+    (topic) => new Send("researcher", { question: state.question, topic, canSearch } satisfies ResearcherInput),
+  );
 }
 
 async function search(step: Step, query: string, limit: number): Promise<FoundPage[]> {

@@ -47,10 +47,18 @@ export function notePrompt(question: string, topicTitle: string, page: ReadPage)
 }
 
 /** Ask for the report. */
-export function synthesisPrompt(question: string, title: string, topics: readonly Topic[], notes: readonly Note[]): Prompt {
+export function synthesisPrompt(
+  question: string,
+  title: string,
+  topics: readonly Topic[],
+  notes: readonly Note[],
+): Prompt {
   const sections = topics.map((topic) => {
     const own = notes.filter((note) => note.topic === topic.title);
-    return [`## ${topic.title}`, ...own.map((note) => `<note page="${note.number}" title="${attribute(note.title)}">\n${note.text}\n</note>`)].join("\n");
+    return [
+      `## ${topic.title}`,
+      ...own.map((note) => `<note page="${note.number}" title="${attribute(note.title)}">\n${note.text}\n</note>`),
+    ].join("\n");
   });
   return {
     system:

@@ -35,7 +35,9 @@ export const publishReport = operation({
   },
   lookup: async ({ idempotencyKey }) => {
     const { publisherUrl } = await connect();
-    const response = await fetch(`${publisherUrl}/posts?key=${encodeURIComponent(idempotencyKey)}`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const response = await fetch(`${publisherUrl}/posts?key=${encodeURIComponent(idempotencyKey)}`, {
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
     if (!response.ok) return { outcome: "cannot-tell" };
     const { posts } = (await response.json()) as { posts: Receipt[] };
     const [post] = posts;

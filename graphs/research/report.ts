@@ -9,10 +9,18 @@ const PUBLIC_SITE = "https://ai-sdk.dev";
 const MAX_LEADS = 10;
 
 /** The model's text with its sources, what was found beside them, and who wrote it. */
-export function assembleReport(parts: { text: string; title: string; read: readonly Note[]; leads: readonly Lead[]; model: ModelAccess }): string {
+export function assembleReport(parts: {
+  text: string;
+  title: string;
+  read: readonly Note[];
+  leads: readonly Lead[];
+  model: ModelAccess;
+}): string {
   const { text, title, read, leads, model } = parts;
   const known = new Set(read.map((note) => note.number));
-  const body = text.trim().replace(/ ?\[(\d+)\]/g, (citation, number: string) => (known.has(Number(number)) ? citation : ""));
+  const body = text
+    .trim()
+    .replace(/ ?\[(\d+)\]/g, (citation, number: string) => (known.has(Number(number)) ? citation : ""));
   const readUrls = new Set(read.map((note) => note.url));
   const unread = [...new Map(leads.map((lead) => [lead.url, lead])).values()].filter((lead) => !readUrls.has(lead.url));
   const sections = [
@@ -20,9 +28,16 @@ export function assembleReport(parts: { text: string; title: string; read: reado
     `## Sources\n\n${read.map((note) => `[${note.number}] ${linkTo(note)}`).join("  \n")}`,
   ];
   if (unread.length > 0) {
-    sections.push(`## Found, not read\n\n${unread.slice(0, MAX_LEADS).map((lead) => `- ${linkTo(lead)}`).join("\n")}`);
+    sections.push(
+      `## Found, not read\n\n${unread
+        .slice(0, MAX_LEADS)
+        .map((lead) => `- ${linkTo(lead)}`)
+        .join("\n")}`,
+    );
   }
-  const copy = read.some((note) => note.url.startsWith("/")) ? " The pages were read from the copy in the npm package ai 6.0.326." : "";
+  const copy = read.some((note) => note.url.startsWith("/"))
+    ? " The pages were read from the copy in the npm package ai 6.0.326."
+    : "";
   sections.push(
     model.standIn
       ? `*Written without a language model: an offline stand-in, priced as ${model.name}, chose and quoted sentences from ${read.length} pages.${copy}*`

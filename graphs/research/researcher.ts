@@ -1,6 +1,12 @@
 // One topic: the model calls its tools until the reading list is read, then takes a note on every page, all at once.
 //   think ⇄ tools ─▶ note (one for each page)
-import { AIMessage, type BaseMessage, coerceMessageLikeToMessage, isAIMessage, isToolMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  type BaseMessage,
+  coerceMessageLikeToMessage,
+  isAIMessage,
+  isToolMessage,
+} from "@langchain/core/messages";
 import { Annotation, END, Send, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { durableNode } from "langgraph-longhaul";
@@ -14,10 +20,17 @@ type State = typeof ResearcherState.State;
 /** A model that has not asked for its pages by now will not. */
 const MAX_TURNS = 5;
 
-const NoteInput = Annotation.Root({ question: Annotation<string>, topicTitle: Annotation<string>, page: Annotation<ReadPage> });
+const NoteInput = Annotation.Root({
+  question: Annotation<string>,
+  topicTitle: Annotation<string>,
+  page: Annotation<ReadPage>,
+});
 
 const think = durableNode(ResearcherState, async (state) => {
-  const opening = state.messages.length > 0 ? [] : messagesOf(researchPrompt(state.question, state.topic, state.canSearch)).map(coerceMessageLikeToMessage);
+  const opening =
+    state.messages.length > 0
+      ? []
+      : messagesOf(researchPrompt(state.question, state.topic, state.canSearch)).map(coerceMessageLikeToMessage);
   const model = (await chatModel()).bindTools(state.canSearch ? [search, readPage] : [readPage]);
   const answer = await model.invoke([...opening, ...state.messages]);
   return { messages: [...opening, keepToReadingList(answer, state)] };
@@ -25,7 +38,9 @@ const think = durableNode(ResearcherState, async (state) => {
 
 const note = durableNode(async ({ question, topicTitle, page }: typeof NoteInput.State) => {
   const answer = await (await chatModel()).invoke(messagesOf(notePrompt(question, topicTitle, page)));
-  return { notes: [{ topic: topicTitle, number: page.number, url: page.url, title: page.title, text: answer.text.trim() }] };
+  return {
+    notes: [{ topic: topicTitle, number: page.number, url: page.url, title: page.title, text: answer.text.trim() }],
+  };
 });
 
 function collect(state: State): { leads: Lead[] } {
@@ -44,7 +59,12 @@ export function keepToReadingList(answer: AIMessage, state: Pick<State, "message
     return true;
   });
   if (kept.length === (answer.tool_calls ?? []).length) return answer;
-  return new AIMessage({ content: answer.content, tool_calls: kept, response_metadata: answer.response_metadata, ...(answer.id && { id: answer.id }) });
+  return new AIMessage({
+    content: answer.content,
+    tool_calls: kept,
+    response_metadata: answer.response_metadata,
+    ...(answer.id && { id: answer.id }),
+  });
 }
 
 function afterThinking(state: State): "tools" | "collect" {
@@ -61,11 +81,22 @@ function afterTools(state: State): "think" | "collect" {
 function sendNotes(state: State): Send[] | typeof END {
   const pages = state.messages.flatMap((message) => pagesIn(message, state));
   if (pages.length === 0) return END;
-  return pages.map((page) => new Send("note", { question: state.question, topicTitle: state.topic.title, page } satisfies typeof NoteInput.State));
+  return pages.map(
+    (page) =>
+      new Send("note", {
+        question: state.question,
+        topicTitle: state.topic.title,
+        page,
+      } satisfies typeof NoteInput.State),
+  );
 }
 
 function urlsAskedFor(messages: readonly BaseMessage[]): string[] {
-  return messages.filter(isAIMessage).flatMap((message) => (message.tool_calls ?? []).filter((call) => call.name === readPage.name).map((call) => String(call.args["url"])));
+  return messages
+    .filter(isAIMessage)
+    .flatMap((message) =>
+      (message.tool_calls ?? []).filter((call) => call.name === readPage.name).map((call) => String(call.args["url"])),
+    );
 }
 
 function pagesIn(message: BaseMessage, state: State): ReadPage[] {

@@ -25,7 +25,9 @@ const Environment = z.object({
 
 export interface Settings {
   /** The world of a parent process; undefined when there is none. */
-  readonly hosted: { readonly siteUrl: string; readonly publisherUrl: string; readonly standInUrl: string | undefined } | undefined;
+  readonly hosted:
+    | { readonly siteUrl: string; readonly publisherUrl: string; readonly standInUrl: string | undefined }
+    | undefined;
   readonly reportsDirectory: string;
   readonly modelName: string;
   /** Undefined: the offline stand-in answers. */
@@ -42,9 +44,14 @@ export function readSettings(environment: NodeJS.ProcessEnv = process.env): Sett
   }
   const hosted =
     data.RESEARCH_SITE_URL !== undefined && data.RESEARCH_PUBLISHER_URL !== undefined
-      ? { siteUrl: data.RESEARCH_SITE_URL, publisherUrl: data.RESEARCH_PUBLISHER_URL, standInUrl: data.RESEARCH_STAND_IN_URL }
+      ? {
+          siteUrl: data.RESEARCH_SITE_URL,
+          publisherUrl: data.RESEARCH_PUBLISHER_URL,
+          standInUrl: data.RESEARCH_STAND_IN_URL,
+        }
       : undefined;
-  const openAi = data.OPENAI_API_KEY === undefined ? undefined : { apiKey: data.OPENAI_API_KEY, baseUrl: data.OPENAI_BASE_URL };
+  const openAi =
+    data.OPENAI_API_KEY === undefined ? undefined : { apiKey: data.OPENAI_API_KEY, baseUrl: data.OPENAI_BASE_URL };
   if (hosted && !openAi && hosted.standInUrl === undefined) {
     throw new Error("Set OPENAI_API_KEY for a real model, or RESEARCH_STAND_IN_URL for the stand-in.");
   }

@@ -14,7 +14,11 @@ export const search = durableTool(
       const { signal, idempotencyKey } = currentStep();
       return JSON.stringify(await searchSite(siteUrl, query, SEARCH_HITS, { signal, stepKey: idempotencyKey }));
     },
-    { name: "search", description: "Searches the site; answers with pages, best first.", schema: z.object({ query: z.string() }) },
+    {
+      name: "search",
+      description: "Searches the site; answers with pages, best first.",
+      schema: z.object({ query: z.string() }),
+    },
   ),
   { version: "1.0.0", effect: "read" },
 );
@@ -29,7 +33,11 @@ export const readPage = durableTool(
       const { title, text } = await fetchPage(address.href, { signal, ...(ours && { stepKey: idempotencyKey }) });
       return JSON.stringify({ url, title, text });
     },
-    { name: "read_page", description: "Fetches a page; answers with its readable text.", schema: z.object({ url: z.string() }) },
+    {
+      name: "read_page",
+      description: "Fetches a page; answers with its readable text.",
+      schema: z.object({ url: z.string() }),
+    },
   ),
   { version: "1.0.0", effect: "read" },
 );

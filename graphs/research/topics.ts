@@ -50,13 +50,21 @@ export function distinct(topics: readonly PlannedTopic[], count: number): Planne
 /** A page that the caller named; until it is read, its address is all that is known of it. */
 export function givenPage(url: string): FoundPage {
   const { hostname, pathname } = new URL(url);
-  const words = decodeURI(pathname).replace(/\.\w+$/, "").split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ");
+  const words = decodeURI(pathname)
+    .replace(/\.\w+$/, "")
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter(Boolean)
+    .join(" ");
   return { url, title: words || hostname, snippet: hostname };
 }
 
 /** The pages that share most words with the topic first, for pages that no search can rank. */
 export function byLikeness(topic: PlannedTopic, pages: readonly FoundPage[]): FoundPage[] {
   const wanted = new Set(`${topic.title} ${topic.query}`.toLowerCase().split(/\W+/));
-  const shared = (page: FoundPage): number => page.title.toLowerCase().split(/\W+/).filter((word) => wanted.has(word)).length;
+  const shared = (page: FoundPage): number =>
+    page.title
+      .toLowerCase()
+      .split(/\W+/)
+      .filter((word) => wanted.has(word)).length;
   return [...pages].sort((a, b) => shared(b) - shared(a));
 }

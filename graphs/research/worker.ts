@@ -20,7 +20,17 @@ function tell(message: WorkerMessage): void {
 
 function tellStep({ type, key, name, kind, effect, usage }: StepEvent): void {
   const { inputTokens = 0, outputTokens = 0, costNanoUsd = 0n } = usage ?? {};
-  tell({ type: "step", what: type, key, name, kind, effect, inputTokens, outputTokens, costUsd: Number(costNanoUsd ?? 0n) / NANO });
+  tell({
+    type: "step",
+    what: type,
+    key,
+    name,
+    kind,
+    effect,
+    inputTokens,
+    outputTokens,
+    costUsd: Number(costNanoUsd ?? 0n) / NANO,
+  });
 }
 
 async function run(job: Job): Promise<void> {
@@ -38,7 +48,8 @@ async function run(job: Job): Promise<void> {
   for (;;) {
     try {
       const result = await graph.invoke(input, config);
-      if (isInterrupted(result)) tell({ type: "paused", question: JSON.stringify(result[INTERRUPT].map(({ value }) => value)) });
+      if (isInterrupted(result))
+        tell({ type: "paused", question: JSON.stringify(result[INTERRUPT].map(({ value }) => value)) });
       else tell({ type: "finished", report: result.reportPath });
       return await ledger.close();
     } catch (error) {

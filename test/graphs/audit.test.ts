@@ -5,8 +5,18 @@ import type { Receipt } from "../../graphs/research/demo/receipts.js";
 import type { RequestKind, WorldRequest } from "../../graphs/research/world/requestLog.js";
 
 const at = (second: number): Date => new Date(1_700_000_000_000 + second * 1000);
-const request = (kind: RequestKind, identity: string, stepKey: string | undefined): WorldRequest => ({ kind, identity, stepKey, at: at(0) });
-const receipt = (key: string, second: number, kind: Receipt["kind"] = "tool", effect: Receipt["effect"] = "read"): Receipt => ({
+const request = (kind: RequestKind, identity: string, stepKey: string | undefined): WorldRequest => ({
+  kind,
+  identity,
+  stepKey,
+  at: at(0),
+});
+const receipt = (
+  key: string,
+  second: number,
+  kind: Receipt["kind"] = "tool",
+  effect: Receipt["effect"] = "read",
+): Receipt => ({
   key,
   name: "n",
   kind,
@@ -26,7 +36,12 @@ const evidence = (requests: WorldRequest[], receipts: Receipt[], requestsBefore?
 const NONE = { reads: 0, writes: 0, models: 0 };
 
 test("finds nothing wrong when every request has its receipt", () => {
-  const found = audit(evidence([request("page", "/a", "k1"), request("model", "m", "k2"), request("publish", "k3", "k3")], [receipt("k1", 1), receipt("k2", 2, "llm"), receipt("k3", 3, "node", "write")]));
+  const found = audit(
+    evidence(
+      [request("page", "/a", "k1"), request("model", "m", "k2"), request("publish", "k3", "k3")],
+      [receipt("k1", 1), receipt("k2", 2, "llm"), receipt("k3", 3, "node", "write")],
+    ),
+  );
   expect(found).toEqual({ recorded: { reads: 1, writes: 1, models: 1 }, inFlightAtKill: 0, duplicates: NONE });
 });
 
@@ -41,12 +56,20 @@ test("reports a page that was asked for again although its receipt was there", (
 });
 
 test("reports a model call that was paid twice under two keys, though both are on record", () => {
-  const found = audit(evidence([request("model", "same body", "k1"), request("model", "same body", "k2")], [receipt("k1", 5, "llm"), receipt("k2", 12, "llm")], 1));
+  const found = audit(
+    evidence(
+      [request("model", "same body", "k1"), request("model", "same body", "k2")],
+      [receipt("k1", 5, "llm"), receipt("k2", 12, "llm")],
+      1,
+    ),
+  );
   expect(found).toMatchObject({ recorded: { models: 2 }, duplicates: { ...NONE, models: 1 } });
 });
 
 test("takes a publication that was found by its lookup after the kill as one that was under way", () => {
-  const found = audit(evidence([request("publish", "k1", "k1"), request("lookup", "k1", "k1")], [receipt("k1", 13, "node", "write")], 1));
+  const found = audit(
+    evidence([request("publish", "k1", "k1"), request("lookup", "k1", "k1")], [receipt("k1", 13, "node", "write")], 1),
+  );
   expect(found).toMatchObject({ inFlightAtKill: 1, duplicates: NONE });
 });
 

@@ -26,7 +26,12 @@ let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   reports = await mkdtemp(join(tmpdir(), "longhaul-reports-"));
-  env = { ...process.env, LONGHAUL_DATABASE_URL: await createDatabase({ empty: true }), RESEARCH_REPORTS_DIR: reports, OPENAI_API_KEY: "" };
+  env = {
+    ...process.env,
+    LONGHAUL_DATABASE_URL: await createDatabase({ empty: true }),
+    RESEARCH_REPORTS_DIR: reports,
+    OPENAI_API_KEY: "",
+  };
 });
 afterAll(() => rm(reports, { recursive: true }));
 
@@ -37,7 +42,8 @@ interface Output {
   readonly stderr: string;
 }
 
-const start = (argv: readonly string[]) => spawn(process.execPath, ["--import", TSX, "graphs/research/demo.ts", ...argv], { cwd: ROOT, env });
+const start = (argv: readonly string[]) =>
+  spawn(process.execPath, ["--import", TSX, "graphs/research/demo.ts", ...argv], { cwd: ROOT, env });
 
 function demo(...argv: string[]): Promise<Output> {
   return new Promise((resolve, reject) => {
@@ -48,7 +54,12 @@ function demo(...argv: string[]): Promise<Output> {
     child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
     child.once("error", reject);
     child.once("close", (code) => {
-      const lines = argv.includes("--json") ? stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line) as Record<string, unknown>) : [];
+      const lines = argv.includes("--json")
+        ? stdout
+            .split("\n")
+            .filter(Boolean)
+            .map((line) => JSON.parse(line) as Record<string, unknown>)
+        : [];
       resolve({ code, lines, stdout, stderr });
     });
   });
@@ -61,8 +72,29 @@ describe("npm run demo", () => {
     const output = await demo("--json", "--pages", "6", "--thread", "middle");
     expect(output.code, output.stderr).toBe(0);
     const result = done(output);
-    expect(Object.keys(result)).toEqual(["event", "threadId", "pages", "kills", "steps", "replayed", "costUsd", "world", "recorded", "inFlightAtKill", "duplicates", "report"]);
-    expect(result).toMatchObject({ event: "done", threadId: "middle", pages: 6, kills: 1, steps: 25, duplicates: NONE, recorded: { reads: 12, writes: 1, models: 12 } });
+    expect(Object.keys(result)).toEqual([
+      "event",
+      "threadId",
+      "pages",
+      "kills",
+      "steps",
+      "replayed",
+      "costUsd",
+      "world",
+      "recorded",
+      "inFlightAtKill",
+      "duplicates",
+      "report",
+    ]);
+    expect(result).toMatchObject({
+      event: "done",
+      threadId: "middle",
+      pages: 6,
+      kills: 1,
+      steps: 25,
+      duplicates: NONE,
+      recorded: { reads: 12, writes: 1, models: 12 },
+    });
     expect(result.world.published).toBe(1);
     expect(result.world.pagesServed + result.world.modelRequests).toBeLessThanOrEqual(6 + 12 + result.inFlightAtKill);
     expect(result.replayed).toBeGreaterThan(0);
@@ -74,7 +106,14 @@ describe("npm run demo", () => {
 
     const again = await demo("--json", "--thread", "middle");
     expect(again.code, again.stderr).toBe(0);
-    expect(done(again)).toMatchObject({ pages: 6, steps: 25, kills: 0, world: { pagesServed: 0, published: 1, modelRequests: 0 }, duplicates: NONE, report: result.report });
+    expect(done(again)).toMatchObject({
+      pages: 6,
+      steps: 25,
+      kills: 0,
+      world: { pagesServed: 0, published: 1, modelRequests: 0 },
+      duplicates: NONE,
+      report: result.report,
+    });
   });
 
   test("loses nothing when it is killed at its last step, and tells people in a table what happened", async () => {
@@ -95,7 +134,12 @@ describe("npm run demo", () => {
     });
     const output = await demo("--json", "--thread", "orphan", "--kill-at", "none");
     expect(output.code, output.stderr).toBe(0);
-    expect(done(output)).toMatchObject({ pages: 4, steps: expectedSteps(4, false), world: { published: 1 }, duplicates: NONE });
+    expect(done(output)).toMatchObject({
+      pages: 4,
+      steps: expectedSteps(4, false),
+      world: { published: 1 },
+      duplicates: NONE,
+    });
     expect(done(output).world.pagesServed).toBeLessThan(4);
   });
 
@@ -104,10 +148,20 @@ describe("npm run demo", () => {
     const site = await startSite({ log: foreign, latencyMs: 0 });
     try {
       const file = join(reports, "urls.txt");
-      await writeFile(file, ["agents/loop-control", "ai-sdk-core/testing", "no-such-page"].map((path) => `${site.url}/docs/${path}`).join("\n"));
+      await writeFile(
+        file,
+        ["agents/loop-control", "ai-sdk-core/testing", "no-such-page"]
+          .map((path) => `${site.url}/docs/${path}`)
+          .join("\n"),
+      );
       const output = await demo("--json", "--urls", file, "--kill-at", "1");
       expect(output.code, output.stderr).toBe(0);
-      expect(done(output)).toMatchObject({ pages: 2, kills: 1, world: { pagesServed: 0, published: 1 }, duplicates: NONE });
+      expect(done(output)).toMatchObject({
+        pages: 2,
+        kills: 1,
+        world: { pagesServed: 0, published: 1 },
+        duplicates: NONE,
+      });
       expect(foreign.requests.map((request) => [request.identity, request.stepKey]).sort()).toEqual([
         ["/docs/agents/loop-control", undefined],
         ["/docs/ai-sdk-core/testing", undefined],
@@ -135,10 +189,17 @@ test("a worker that is killed while its report is being published finds the post
     },
   });
   const ledger = await openLedgerReader(env);
-  const workerEnv = { ...env, RESEARCH_SITE_URL: world.siteUrl, RESEARCH_PUBLISHER_URL: world.publisherUrl, RESEARCH_STAND_IN_URL: world.modelUrl ?? "" };
+  const workerEnv = {
+    ...env,
+    RESEARCH_SITE_URL: world.siteUrl,
+    RESEARCH_PUBLISHER_URL: world.publisherUrl,
+    RESEARCH_STAND_IN_URL: world.modelUrl ?? "",
+  };
   const messages: WorkerMessage[] = [];
   const live = async (): Promise<void> => {
-    worker = startWorker({ threadId: "publishing", question: undefined, pages: 2, urls: [] }, workerEnv, (message) => messages.push(message));
+    worker = startWorker({ threadId: "publishing", question: undefined, pages: 2, urls: [] }, workerEnv, (message) =>
+      messages.push(message),
+    );
     await worker.ended;
   };
   try {
@@ -152,7 +213,11 @@ test("a worker that is killed while its report is being published finds the post
     expect(world.log.count("publish")).toBe(1);
     expect(world.log.count("lookup")).toBeGreaterThan(0);
     const receipts = await ledger.receipts("publishing");
-    expect(audit({ requests: world.log.requests, receipts, kills: [kill], startedAt })).toMatchObject({ inFlightAtKill: 1, duplicates: NONE, recorded: { writes: 1 } });
+    expect(audit({ requests: world.log.requests, receipts, kills: [kill], startedAt })).toMatchObject({
+      inFlightAtKill: 1,
+      duplicates: NONE,
+      recorded: { writes: 1 },
+    });
   } finally {
     await ledger.close();
     await world.close();

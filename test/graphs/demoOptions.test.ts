@@ -80,13 +80,19 @@ describe("the environment", () => {
   });
 
   test("names a real model by its key", () => {
-    expect(readSettings({ OPENAI_API_KEY: "sk-1", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openAi).toEqual({ apiKey: "sk-1", baseUrl: "http://127.0.0.1:1/v1" });
+    expect(readSettings({ OPENAI_API_KEY: "sk-1", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openAi).toEqual({
+      apiKey: "sk-1",
+      baseUrl: "http://127.0.0.1:1/v1",
+    });
   });
 
   test.each([
     [{ RESEARCH_SITE_URL: "nonsense", RESEARCH_PUBLISHER_URL: "http://127.0.0.1:1" }, /RESEARCH_SITE_URL/],
     [{ RESEARCH_SITE_URL: "http://127.0.0.1:1" }, /both RESEARCH_SITE_URL and RESEARCH_PUBLISHER_URL/],
-    [{ RESEARCH_SITE_URL: "http://127.0.0.1:1", RESEARCH_PUBLISHER_URL: "http://127.0.0.1:2" }, /OPENAI_API_KEY.*RESEARCH_STAND_IN_URL/],
+    [
+      { RESEARCH_SITE_URL: "http://127.0.0.1:1", RESEARCH_PUBLISHER_URL: "http://127.0.0.1:2" },
+      /OPENAI_API_KEY.*RESEARCH_STAND_IN_URL/,
+    ],
   ])("is refused when it cannot be meant: %j", (environment, message) => {
     expect(() => readSettings(environment)).toThrow(message);
   });

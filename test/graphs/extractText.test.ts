@@ -4,7 +4,8 @@ import { extractText } from "../../graphs/research/extractText.js";
 import { loadCorpus } from "../../graphs/research/world/corpus.js";
 import { renderPage } from "../../graphs/research/world/renderPage.js";
 
-const html = (body: string): string => `<!doctype html><html><head><title>Tab title</title></head><body>${body}</body></html>`;
+const html = (body: string): string =>
+  `<!doctype html><html><head><title>Tab title</title></head><body>${body}</body></html>`;
 
 test("keeps the article and leaves out what surrounds it", () => {
   const prose = "This sentence is part of the article, and it is long enough to be taken for one. ".repeat(4);
@@ -24,7 +25,13 @@ test("keeps blocks apart, headings as headings, list items as items and code in 
       `<main><h2>Part</h2><p>One paragraph that says enough.</p><ul><li>First item</li><li>Second item</li></ul><pre><code>const a = 1;\nconst b = 2;</code></pre></main>`,
     ),
   );
-  expect(text.split("\n\n")).toEqual(["## Part", "One paragraph that says enough.", "- First item", "- Second item", "```\nconst a = 1;\nconst b = 2;\n```"]);
+  expect(text.split("\n\n")).toEqual([
+    "## Part",
+    "One paragraph that says enough.",
+    "- First item",
+    "- Second item",
+    "```\nconst a = 1;\nconst b = 2;\n```",
+  ]);
 });
 
 test("answers with no text for a page that has none", () => {

@@ -35,7 +35,10 @@ test("gives a refused page's status to the caller, by which the ledger tells whe
 });
 
 test("refuses what is not text", async () => {
-  await expect(fetchPage(`${server.url}/image`, { signal })).rejects.toMatchObject({ status: 415, message: expect.stringContaining("image/png") });
+  await expect(fetchPage(`${server.url}/image`, { signal })).rejects.toMatchObject({
+    status: 415,
+    message: expect.stringContaining("image/png"),
+  });
 });
 
 test("takes plain text as it is", async () => {
@@ -53,7 +56,9 @@ test("cuts a long text, and says so in it", async () => {
 });
 
 test("gives up when its step is aborted", async () => {
-  await expect(fetchPage(`${server.url}/plain`, { signal: AbortSignal.abort(new Error("cancelled")) })).rejects.toThrow("cancelled");
+  await expect(fetchPage(`${server.url}/plain`, { signal: AbortSignal.abort(new Error("cancelled")) })).rejects.toThrow(
+    "cancelled",
+  );
 });
 
 test("has at most 8 requests open at once", async () => {

@@ -80,8 +80,12 @@ test("reports usage and the model's name, in one answer as in a stream", async (
 
 test("plans one topic for each thing that the question lists, and shares them out when fewer are wanted", async () => {
   const found = [{ url: "u", title: "Testing", snippet: "How to test." }];
-  const plan = async (count: number) => JSON.parse((await model.invoke(messages(planPrompt(QUESTION, count, found)))).text);
-  expect(await plan(3)).toMatchObject({ title: "How to build a dependable agent", topics: [{ title: "Tools" }, { title: "Streaming" }, { title: "Errors" }] });
+  const plan = async (count: number) =>
+    JSON.parse((await model.invoke(messages(planPrompt(QUESTION, count, found)))).text);
+  expect(await plan(3)).toMatchObject({
+    title: "How to build a dependable agent",
+    topics: [{ title: "Tools" }, { title: "Streaming" }, { title: "Errors" }],
+  });
   expect((await plan(2)).topics).toHaveLength(2);
   expect((await plan(4)).topics.at(-1)).toEqual({ title: "Testing", query: "Testing" });
 });
@@ -94,7 +98,11 @@ test("calls search first and then every page of the reading list once", async ()
   const bound = model.bindTools([search, readPage]);
   const first = await bound.invoke(prompt);
   expect(first.tool_calls).toMatchObject([{ name: "search", args: { query: "Tools" } }]);
-  const hits = new ToolMessage({ tool_call_id: first.tool_calls?.[0]?.id ?? "", content: '[{"url":"http://site/2"}]', name: "search" });
+  const hits = new ToolMessage({
+    tool_call_id: first.tool_calls?.[0]?.id ?? "",
+    content: '[{"url":"http://site/2"}]',
+    name: "search",
+  });
   const second = await bound.invoke([...prompt, first, hits]);
   expect(second.tool_calls?.map((call) => call.args["url"])).toEqual(["http://site/2", "http://site/1"]);
 });
@@ -119,8 +127,17 @@ test("writes a report whose every citation is a page that was given", async () =
 test("says plainly in the report that no language model wrote it", () => {
   const access = { name: "gpt-4.1-mini", apiKey: "offline", baseUrl: undefined, standIn: true };
   const read = [{ topic: "T", number: 1, url: "/docs/one", title: "One", text: "Fact [1]." }];
-  const leads = [{ title: "One", url: "/docs/one" }, { title: "Two", url: "http://site/2" }];
-  const report = assembleReport({ text: "# Title\n\nFact [1]. Made up [2].", title: "Title", read, leads, model: access });
+  const leads = [
+    { title: "One", url: "/docs/one" },
+    { title: "Two", url: "http://site/2" },
+  ];
+  const report = assembleReport({
+    text: "# Title\n\nFact [1]. Made up [2].",
+    title: "Title",
+    read,
+    leads,
+    model: access,
+  });
   expect(report).toContain("offline stand-in");
   expect(report).toContain("Fact [1]. Made up.");
   expect(report).toContain("[1] [One](https://ai-sdk.dev/docs/one)");
@@ -139,7 +156,10 @@ test("counts each request by what it asks, whoever asks", async () => {
   await model.invoke("Same question");
   await model.invoke("Same question");
   await model.invoke("Other question");
-  const identities = log.requests.filter((request) => request.kind === "model").slice(before).map((request) => request.identity);
+  const identities = log.requests
+    .filter((request) => request.kind === "model")
+    .slice(before)
+    .map((request) => request.identity);
   expect(identities).toHaveLength(3);
   expect(new Set(identities).size).toBe(2);
 });

@@ -67,7 +67,11 @@ describe("the publisher", () => {
   let directory: string;
   let published: ReadonlySet<string>;
   const post = (key: string | undefined, body: object) =>
-    fetch(`${url}/posts`, { method: "POST", headers: key ? { "idempotency-key": key } : {}, body: JSON.stringify(body) });
+    fetch(`${url}/posts`, {
+      method: "POST",
+      headers: key ? { "idempotency-key": key } : {},
+      body: JSON.stringify(body),
+    });
 
   beforeEach(async () => {
     log = requestLog();
@@ -97,7 +101,8 @@ describe("the publisher", () => {
   });
 
   test("tells by the key whether a post exists", async () => {
-    const find = async (key: string) => (await (await fetch(`${url}/posts?key=${key}`)).json()) as { posts: { title: string }[] };
+    const find = async (key: string) =>
+      (await (await fetch(`${url}/posts?key=${key}`)).json()) as { posts: { title: string }[] };
     expect(await find("k1")).toEqual({ posts: [] });
     await post("k1", { title: "t", body: "b" });
     expect((await find("k1")).posts[0]).toMatchObject({ title: "t" });

@@ -30,7 +30,11 @@ export interface Audit {
   readonly duplicates: Counts;
 }
 
-const GROUPS: Record<keyof Counts, readonly RequestKind[]> = { reads: ["page", "search"], writes: ["publish"], models: ["model"] };
+const GROUPS: Record<keyof Counts, readonly RequestKind[]> = {
+  reads: ["page", "search"],
+  writes: ["publish"],
+  models: ["model"],
+};
 
 /** Pure: the same evidence gives the same audit. */
 export function audit(evidence: Evidence): Audit {
@@ -64,8 +68,11 @@ function examine(evidence: Evidence, group: keyof Counts): { inFlight: number; d
   let duplicates = 0;
   for (const same of byIdentity.values()) {
     const times = same.flatMap(({ request }) => recordedAt.get(request.stepKey ?? "") ?? []);
-    const accounted = times.some((time) => time >= evidence.startedAt) && times.every((time) => time >= evidence.startedAt) ? 1 : 0;
-    const open = same.filter(({ request, index }) => wasOpenAtKill(index, recordedAt.get(request.stepKey ?? ""), evidence.kills)).length;
+    const accounted =
+      times.some((time) => time >= evidence.startedAt) && times.every((time) => time >= evidence.startedAt) ? 1 : 0;
+    const open = same.filter(({ request, index }) =>
+      wasOpenAtKill(index, recordedAt.get(request.stepKey ?? ""), evidence.kills),
+    ).length;
     inFlight += open;
     duplicates += Math.max(0, same.length - accounted - open);
   }

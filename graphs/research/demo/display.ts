@@ -1,8 +1,8 @@
 // What the demo shows while it runs: for people a progress bar (or a line now and then, where there is no terminal) on
 // stderr, for programs one JSON object a line on stdout.
 import cliProgress from "cli-progress";
-import type { DemoOptions } from "./options.js";
 import type { StepMessage } from "./messages.js";
+import type { DemoOptions } from "./options.js";
 
 export interface DemoStart {
   readonly threadId: string;
@@ -45,7 +45,11 @@ export class Totals {
 }
 
 export function createDisplay(options: DemoOptions, expectedSteps: number, write = process.stderr): Display {
-  return options.json ? jsonDisplay() : write.isTTY ? barDisplay(options, expectedSteps, write) : lineDisplay(options, write);
+  return options.json
+    ? jsonDisplay()
+    : write.isTTY
+      ? barDisplay(options, expectedSteps, write)
+      : lineDisplay(options, write);
 }
 
 function jsonDisplay(): Display {
@@ -55,7 +59,17 @@ function jsonDisplay(): Display {
     worker: (pid, resumed) => printJson({ event: resumed ? "resumed" : "started", pid }),
     step: ({ what, name, kind, effect, inputTokens, outputTokens, costUsd }) => {
       if (what === "recorded") n += 1;
-      printJson({ event: "step", what, n: what === "recorded" ? n : null, name, kind, effect, inputTokens, outputTokens, costUsd });
+      printJson({
+        event: "step",
+        what,
+        n: what === "recorded" ? n : null,
+        name,
+        kind,
+        effect,
+        inputTokens,
+        outputTokens,
+        costUsd,
+      });
     },
     killed: (pid, atStep) => printJson({ event: "killed", pid, atStep }),
     waiting: (until, reason) => printJson({ event: "waiting", until, reason }),
@@ -74,14 +88,17 @@ function describeStart({ threadId, pages, killAt, model, ledger }: DemoStart): s
 
 function barDisplay(options: DemoOptions, expectedSteps: number, write: NodeJS.WriteStream): Display {
   const totals = new Totals();
-  const format = "{bar} {pages} of {wanted} pages · {value} steps · {replayed} replayed · {tokens} tokens · ${cost}";
-  const bar = new cliProgress.SingleBar({ format, stream: write, hideCursor: true, barsize: 24, emptyOnZero: true }, cliProgress.Presets.shades_classic);
+  const format = "{bar} {pages} of {wanted} pages · {value} steps · {replayed} replayed · {tokens} tokens · {cost}";
+  const bar = new cliProgress.SingleBar(
+    { format, stream: write, hideCursor: true, barsize: 24, emptyOnZero: true },
+    cliProgress.Presets.shades_classic,
+  );
   const payload = () => ({
     pages: totals.pages,
     wanted: options.pages,
     replayed: totals.replayed,
     tokens: totals.tokens.toLocaleString("en"),
-    cost: totals.costUsd.toFixed(4),
+    cost: `$${totals.costUsd.toFixed(4)}`,
   });
   const say = (line: string): void => {
     bar.stop();
@@ -117,7 +134,10 @@ function lineDisplay(options: DemoOptions, write: NodeJS.WriteStream): Display {
     step: (step) => {
       totals.add(step);
       const turn = step.what === "recorded" && step.name === "read_page" && totals.pages % every === 0;
-      if (turn) say(`${totals.pages} of ${options.pages} pages · ${totals.recorded} steps · ${totals.tokens} tokens · $${totals.costUsd.toFixed(4)}`);
+      if (turn)
+        say(
+          `${totals.pages} of ${options.pages} pages · ${totals.recorded} steps · ${totals.tokens} tokens · $${totals.costUsd.toFixed(4)}`,
+        );
     },
     killed: (pid, atStep) => say(`SIGKILL to worker ${pid} at its step ${atStep}. Starting another one.`),
     waiting: (until, reason) => say(`Waiting until ${until}: ${reason}`),

@@ -1,6 +1,7 @@
 // The demo's command line. Every value is checked here, before anything starts; a bad one is a UsageError (exit code 2).
-import { readFileSync } from "node:fs";
+
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { topicCount } from "../topics.js";
 
@@ -81,11 +82,25 @@ function complete(raw: RawOptions, corpusPages: number): DemoOptions {
 
 function describe(corpusPages: number): Command {
   return new Command("npm run demo --")
-    .description("Researches a question over many pages, is killed on the way, comes back, and publishes one report. Nothing recorded is done twice.")
-    .addOption(new Option("--pages <n>", `how many pages to read, at most ${corpusPages} of the site (default: ${DEFAULT_PAGES})`).argParser(positiveInteger))
-    .addOption(new Option("--kill-at <n|none>", "SIGKILL the worker at its n-th recorded step (default: in the middle)").argParser(stepOrNone))
+    .description(
+      "Researches a question over many pages, is killed on the way, comes back, and publishes one report. Nothing recorded is done twice.",
+    )
+    .addOption(
+      new Option(
+        "--pages <n>",
+        `how many pages to read, at most ${corpusPages} of the site (default: ${DEFAULT_PAGES})`,
+      ).argParser(positiveInteger),
+    )
+    .addOption(
+      new Option(
+        "--kill-at <n|none>",
+        "SIGKILL the worker at its n-th recorded step (default: in the middle)",
+      ).argParser(stepOrNone),
+    )
     .addOption(new Option("--thread <id>", "go on with this thread, or name a new one").argParser(threadId))
-    .addOption(new Option("--urls <file>", "read these web pages, one URL a line, instead of the site").argParser(urlsIn))
+    .addOption(
+      new Option("--urls <file>", "read these web pages, one URL a line, instead of the site").argParser(urlsIn),
+    )
     .addOption(new Option("--question <text>", "what to find out").argParser(someText))
     .option("--json", "print one JSON object a line on stdout, and nothing else")
     .allowExcessArguments(false)
@@ -94,13 +109,15 @@ function describe(corpusPages: number): Command {
 
 function positiveInteger(value: string): number {
   const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("Expected a positive integer.");
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
+    throw new InvalidArgumentError("Expected a positive integer.");
   return number;
 }
 
 function stepOrNone(value: string): number | "none" {
   if (value === "none") return value;
-  if (!/^\d+$/.test(value) || Number(value) < 1) throw new InvalidArgumentError('Expected a positive integer or "none".');
+  if (!/^\d+$/.test(value) || Number(value) < 1)
+    throw new InvalidArgumentError('Expected a positive integer or "none".');
   return positiveInteger(value);
 }
 
@@ -128,7 +145,8 @@ function urlsIn(file: string): string[] {
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("#"));
   for (const line of lines) {
-    if (!URL.canParse(line) || !/^https?:$/.test(new URL(line).protocol)) throw new InvalidArgumentError(`Expected one http(s) URL a line, got "${line}".`);
+    if (!URL.canParse(line) || !/^https?:$/.test(new URL(line).protocol))
+      throw new InvalidArgumentError(`Expected one http(s) URL a line, got "${line}".`);
   }
   if (lines.length === 0) throw new InvalidArgumentError("The file holds no URL.");
   return [...new Set(lines)];

@@ -34,7 +34,16 @@ export interface Measured {
 
 const NANO = 1e9;
 
-export async function measure({ threadId, log, publisher, receipts, kills, startedAt, replayed, report }: Measured): Promise<DemoResult> {
+export async function measure({
+  threadId,
+  log,
+  publisher,
+  receipts,
+  kills,
+  startedAt,
+  replayed,
+  report,
+}: Measured): Promise<DemoResult> {
   const found: Audit = audit({ requests: log.requests, receipts, kills, startedAt });
   return {
     event: "done",
@@ -44,7 +53,11 @@ export async function measure({ threadId, log, publisher, receipts, kills, start
     steps: receipts.length,
     replayed,
     costUsd: Number(receipts.reduce((sum, receipt) => sum + receipt.costNanoUsd, 0n)) / NANO,
-    world: { pagesServed: log.count("page"), published: await countPosts(publisher, receipts), modelRequests: log.count("model") },
+    world: {
+      pagesServed: log.count("page"),
+      published: await countPosts(publisher, receipts),
+      modelRequests: log.count("model"),
+    },
     recorded: found.recorded,
     inFlightAtKill: found.inFlightAtKill,
     duplicates: found.duplicates,
@@ -63,7 +76,8 @@ async function countPosts(publisher: Publisher, receipts: readonly Receipt[]): P
 export function brokenPromises({ world, duplicates }: DemoResult): string[] {
   const broken: string[] = [];
   if (world.published !== 1) broken.push(`The report was published ${world.published} times.`);
-  for (const [kind, count] of Object.entries(duplicates)) if (count > 0) broken.push(`${count} ${kind} were done although their result was on record.`);
+  for (const [kind, count] of Object.entries(duplicates))
+    if (count > 0) broken.push(`${count} ${kind} were done although their result was on record.`);
   return broken;
 }
 
@@ -71,14 +85,23 @@ export function brokenPromises({ world, duplicates }: DemoResult): string[] {
 export function renderResult(result: DemoResult, killAt: number | undefined, standIn: boolean): string {
   const { kills, steps, replayed, recorded, inFlightAtKill, duplicates, world } = result;
   const table = new Table({ style: { head: [], border: [] } });
-  const killed = kills > 0 ? `once with SIGKILL, at its step ${killAt}` : killAt === undefined ? "no" : `no: the run had fewer steps than ${killAt}`;
+  const killed =
+    kills > 0
+      ? `once with SIGKILL, at its step ${killAt}`
+      : killAt === undefined
+        ? "no"
+        : `no: the run had fewer steps than ${killAt}`;
   table.push(
     { Killed: killed },
     { "Under way at the kill": `${plural(inFlightAtKill, "request")} without a receipt` },
     { "On record": `${plural(steps, "step")}: ${describe(recorded)}` },
-    { "Answered from the ledger": `${plural(replayed, "step")} met again after the kill; the others stood in checkpoints` },
+    {
+      "Answered from the ledger": `${plural(replayed, "step")} met again after the kill; the others stood in checkpoints`,
+    },
     { "Done twice": Object.values(duplicates).some((count) => count > 0) ? describe(duplicates) : "nothing" },
-    { "The world saw": `${plural(world.pagesServed, "page")} served, ${plural(world.modelRequests, "model request")}, ${plural(world.published, "report")} published` },
+    {
+      "The world saw": `${plural(world.pagesServed, "page")} served, ${plural(world.modelRequests, "model request")}, ${plural(world.published, "report")} published`,
+    },
     { Cost: `$${result.costUsd.toFixed(4)}${standIn ? " at the model's list price; nothing was spent" : ""}` },
     { Thread: result.threadId },
     { Report: result.report },
@@ -86,5 +109,6 @@ export function renderResult(result: DemoResult, killAt: number | undefined, sta
   return table.toString();
 }
 
-const describe = ({ reads, models, writes }: Counts): string => `${plural(reads, "read")}, ${plural(models, "model call")}, ${plural(writes, "write")}`;
+const describe = ({ reads, models, writes }: Counts): string =>
+  `${plural(reads, "read")}, ${plural(models, "model call")}, ${plural(writes, "write")}`;
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

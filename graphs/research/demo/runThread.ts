@@ -1,9 +1,10 @@
 // Worker after worker on one thread, until one has finished it. The first is killed at the step that was asked for.
-import type { LedgerReader } from "./receipts.js";
+
 import type { World } from "../world/world.js";
 import type { Kill } from "./audit.js";
 import type { Display } from "./display.js";
 import type { Job, WorkerMessage } from "./messages.js";
+import type { LedgerReader } from "./receipts.js";
 import { startWorker, type WorkerProcess } from "./workerProcess.js";
 
 /** The run did not come to its end; the message is for people. */
@@ -45,7 +46,8 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
       const startedAt = await ledger.now();
       const hear = (message: WorkerMessage): void => {
         // When a new worker speaks, every request that the dead one had sent has been seen: its sockets are drained.
-        if (message.type === "ready" && lives > 1) kills.push({ requestsBefore: world.log.requests.length, nextStartedAt: startedAt });
+        if (message.type === "ready" && lives > 1)
+          kills.push({ requestsBefore: world.log.requests.length, nextStartedAt: startedAt });
       };
       const start = (onMessage: (message: WorkerMessage) => void): WorkerProcess => {
         current = startWorker(job, env, (message) => {
@@ -64,7 +66,11 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
 }
 
 /** From the start of a worker to its end; killed at its `killAt`-th recorded step. */
-async function live(start: (onMessage: (message: WorkerMessage) => void) => WorkerProcess, killAt: number | undefined, display: Display): Promise<Life> {
+async function live(
+  start: (onMessage: (message: WorkerMessage) => void) => WorkerProcess,
+  killAt: number | undefined,
+  display: Display,
+): Promise<Life> {
   let recorded = 0;
   let replayed = 0;
   let killed = false;
@@ -83,7 +89,8 @@ async function live(start: (onMessage: (message: WorkerMessage) => void) => Work
     display.killed(worker.pid, recorded);
   });
   const { code, signal, stderr } = await worker.ended;
-  if (last?.type === "paused") throw new DemoError(`The thread waits for a person: ${last.question}\nSee: npx longhaul reconcile list`);
+  if (last?.type === "paused")
+    throw new DemoError(`The thread waits for a person: ${last.question}\nSee: npx longhaul reconcile list`);
   const report = last?.type === "finished" ? last.report : undefined;
   if (report === undefined && !killed) {
     throw new DemoError(`The worker ended with ${signal ?? `exit code ${code}`}, and nobody had killed it.\n${stderr}`);

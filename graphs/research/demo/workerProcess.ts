@@ -9,7 +9,11 @@ export interface WorkerProcess {
   /** SIGKILL: no handler runs, nothing is flushed. */
   kill(): void;
   /** Resolves when the process is gone. */
-  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly stderr: string }>;
+  readonly ended: Promise<{
+    readonly code: number | null;
+    readonly signal: NodeJS.Signals | null;
+    readonly stderr: string;
+  }>;
 }
 
 const WORKER = fileURLToPath(new URL("../worker.ts", import.meta.url));
@@ -20,7 +24,11 @@ const TSX = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 const STDERR_CHARS = 4_000;
 
 /** Starts a worker on a job. Its own words go to `stderr` of the result; what it reports goes to `onMessage`. */
-export function startWorker(job: Job, env: NodeJS.ProcessEnv, onMessage: (message: WorkerMessage) => void): WorkerProcess {
+export function startWorker(
+  job: Job,
+  env: NodeJS.ProcessEnv,
+  onMessage: (message: WorkerMessage) => void,
+): WorkerProcess {
   const child: ChildProcess = fork(WORKER, [], {
     cwd: ROOT,
     env,

@@ -53,7 +53,8 @@ export async function startPublisher({ log, directory, latencyMs = 50 }: Publish
       return sendJson(response, 200, { posts: post ? [post] : [] });
     }
     const key = idempotencyKeyOf(request);
-    if (request.method !== "POST" || key === undefined) return sendJson(response, 400, { error: "POST /posts needs an Idempotency-Key header." });
+    if (request.method !== "POST" || key === undefined)
+      return sendJson(response, 400, { error: "POST /posts needs an Idempotency-Key header." });
     log.record("publish", key, key);
     const { title, body } = parsePost(await readBody(request, MAX_BODY_BYTES));
     const known = await inTurn(async () => {
@@ -64,7 +65,8 @@ export async function startPublisher({ log, directory, latencyMs = 50 }: Publish
       return undefined;
     });
     await delay(latencyMs);
-    if (known && known.bodyHash !== hashOf(body)) return sendJson(response, 422, { error: "This Idempotency-Key was used for another body." });
+    if (known && known.bodyHash !== hashOf(body))
+      return sendJson(response, 422, { error: "This Idempotency-Key was used for another body." });
     sendJson(response, known ? 200 : 201, await findPost(directory, key));
   });
   return {
@@ -77,18 +79,21 @@ export async function startPublisher({ log, directory, latencyMs = 50 }: Publish
 
 async function findPost(directory: string, key: string): Promise<Post | undefined> {
   try {
-    return JSON.parse(await readFile(join(directory, ".posts", `${idOf(key)}.json`), "utf8")) as Post;
+    return JSON.parse(await readFile(join(directory, ".posts", idOf(key)), "utf8")) as Post;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
 }
 
-async function storePost(directory: string, { key, title, body }: { key: string; title: string; body: string }): Promise<void> {
+async function storePost(
+  directory: string,
+  { key, title, body }: { key: string; title: string; body: string },
+): Promise<void> {
   const id = idOf(key);
   const post: Post = { id, key, title, path: join(directory, `${slugOf(title)}-${id}.md`), bodyHash: hashOf(body) };
   await writeInPlace(post.path, body);
-  await writeInPlace(join(directory, ".posts", `${id}.json`), JSON.stringify(post));
+  await writeInPlace(join(directory, ".posts", id), JSON.stringify(post));
 }
 
 async function writeInPlace(path: string, text: string): Promise<void> {
@@ -98,7 +103,8 @@ async function writeInPlace(path: string, text: string): Promise<void> {
 
 function parsePost(text: string): { title: string; body: string } {
   const value: unknown = JSON.parse(text);
-  if (typeof value !== "object" || value === null || !("title" in value) || !("body" in value)) throw new Error("Expected { title, body }.");
+  if (typeof value !== "object" || value === null || !("title" in value) || !("body" in value))
+    throw new Error("Expected { title, body }.");
   return { title: String(value.title), body: String(value.body) };
 }
 

@@ -43,7 +43,9 @@ function replaceComponents(mdx: string): string {
   return mdx
     .replace(/^(?:import|export)\s.*$/gm, "")
     .replace(/\{\/\*[\s\S]*?\*\/\}/g, "")
-    .replace(/<(PropertiesTable|IndexCards|ExampleLinks)\b([\s\S]*?)\n?\s*\]\}\s*\/>/g, (_all, _name, body: string) => definitionList(body))
+    .replace(/<(PropertiesTable|IndexCards|ExampleLinks)\b([\s\S]*?)\n?\s*\]\}\s*\/>/g, (_all, _name, body: string) =>
+      definitionList(body),
+    )
     .replace(/<(?:Snippet|InlinePrompt)\b([\s\S]*?)\/>/g, (_all, props: string) => codeOf(props))
     .replace(/<Check\b[^>]*\/>/g, "✓")
     .replace(/<Cross\b[^>]*\/>/g, "✗")

@@ -21,7 +21,11 @@ export function buildSearchIndex(pages: readonly CorpusPage[]): SearchIndex {
   const index = new MiniSearch({
     idField: "path",
     fields: ["title", "description", "headings", "text"],
-    searchOptions: { boost: { title: 5, description: 3, headings: 2 }, prefix: (term) => term.length > 4, combineWith: "OR" },
+    searchOptions: {
+      boost: { title: 5, description: 3, headings: 2 },
+      prefix: (term) => term.length > 4,
+      combineWith: "OR",
+    },
   });
   const byPath = new Map(pages.map((page) => [page.path, page]));
   index.addAll(pages.map((page) => ({ ...page, headings: headingsOf(page.markdown), text: proseOf(page.markdown) })));

@@ -26,7 +26,8 @@ export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<R
     if (url.pathname === "/search") {
       log.record("search", `${url.pathname}${url.search}`, idempotencyKeyOf(request));
       const limit = Math.min(Number(url.searchParams.get("limit") ?? 10), MAX_HITS);
-      if (!Number.isInteger(limit) || limit < 1) return sendJson(response, 400, { error: "Expected `limit` to be a positive integer." });
+      if (!Number.isInteger(limit) || limit < 1)
+        return sendJson(response, 400, { error: "Expected `limit` to be a positive integer." });
       const hits = index.search(url.searchParams.get("q") ?? "", limit);
       await delay(latencyMs);
       return sendJson(response, 200, { hits });

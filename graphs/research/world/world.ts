@@ -1,6 +1,6 @@
 // Everything outside the graph, started together: the site, the publisher and, without a real API key, the model stand-in.
 // The demo's parent hosts it and reads the counts; a graph loaded without a parent starts one for itself (connection.ts).
-import { startPublisher, type Publisher } from "./publisher.js";
+import { type Publisher, startPublisher } from "./publisher.js";
 import { type RequestLog, requestLog, type WorldRequest } from "./requestLog.js";
 import { startSite } from "./site.js";
 import { startStandIn } from "./standIn/server.js";

@@ -10,7 +10,8 @@ export interface Answer {
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-export const STAND_IN_SAYS = "This is an offline stand-in for a language model: it quotes sentences from the text in its prompt and knows nothing else.";
+export const STAND_IN_SAYS =
+  "This is an offline stand-in for a language model: it quotes sentences from the text in its prompt and knows nothing else.";
 
 export function answer(request: ChatCompletionRequest): Answer {
   const system = textOf(request.messages.find((message) => message.role === "system"));
@@ -32,7 +33,10 @@ const says = (content: string): Answer => ({ content, toolCalls: [] });
 function writePlan(user: string): string {
   const [, question = ""] = /^Question: (.*)$/m.exec(user) ?? [];
   const [, count = "1"] = /^Topics: (\d+)$/m.exec(user) ?? [];
-  const pages: ListedPage[] = [...user.matchAll(/^- (.*?): (.*)$/gm)].map(([, title = "", snippet = ""]) => ({ title, snippet }));
+  const pages: ListedPage[] = [...user.matchAll(/^- (.*?): (.*)$/gm)].map(([, title = "", snippet = ""]) => ({
+    title,
+    snippet,
+  }));
   return JSON.stringify({ title: titleFor(question), topics: planTopics(question, pages, Number(count)) });
 }
 
@@ -53,11 +57,20 @@ function chooseTools(request: ChatCompletionRequest, user: string): Answer {
     const [, query = ""] = /^Topic: (.*)$/m.exec(user) ?? [];
     return { content: "", toolCalls: [{ name: "search", arguments: JSON.stringify({ query }) }] };
   }
-  const found = request.messages.filter((message) => message.role === "tool").map(textOf).join("\n");
+  const found = request.messages
+    .filter((message) => message.role === "tool")
+    .map(textOf)
+    .join("\n");
   const tried = new Set(called.map((call) => call.function.arguments));
-  const calls = [...user.matchAll(/^\[\d+\] .* (\S+)$/gm)].map(([, url = ""]) => ({ url, arguments: JSON.stringify({ url }) }));
-  const place = (url: string): number => (found.includes(`"${url}"`) ? found.indexOf(`"${url}"`) : Number.POSITIVE_INFINITY);
-  const open = calls.filter((call) => !tried.has(call.arguments)).sort((a, b) => Math.sign(place(a.url) - place(b.url)) || 0);
+  const calls = [...user.matchAll(/^\[\d+\] .* (\S+)$/gm)].map(([, url = ""]) => ({
+    url,
+    arguments: JSON.stringify({ url }),
+  }));
+  const place = (url: string): number =>
+    found.includes(`"${url}"`) ? found.indexOf(`"${url}"`) : Number.POSITIVE_INFINITY;
+  const open = calls
+    .filter((call) => !tried.has(call.arguments))
+    .sort((a, b) => Math.sign(place(a.url) - place(b.url)) || 0);
   if (open.length === 0) return says("Every page of the reading list was asked for.");
   return { content: "", toolCalls: open.map((call) => ({ name: "read_page", arguments: call.arguments })) };
 }

@@ -8,7 +8,8 @@ const NOTE_SENTENCES = 4;
 export function writeNote(prompt: string): string {
   const [, question = ""] = /^Question: (.*)$/m.exec(prompt) ?? [];
   const [, topic = ""] = /^Topic: (.*)$/m.exec(prompt) ?? [];
-  const [, number = "?", title = "", text = ""] = /<page number="(\d+)" title="([^"]*)"[^>]*>\n([\s\S]*)\n<\/page>/.exec(prompt) ?? [];
+  const [, number = "?", title = "", text = ""] =
+    /<page number="(\d+)" title="([^"]*)"[^>]*>\n([\s\S]*)\n<\/page>/.exec(prompt) ?? [];
   const sentences = proseSentences(text);
   const ranked = rank(sentences, termsOf(`${title} ${topic}`), termsOf(question));
   const chosen = new Set(withoutRepeats(ranked, NOTE_SENTENCES).map((sentence) => sentence.text));

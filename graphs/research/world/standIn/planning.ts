@@ -17,7 +17,8 @@ const ALIKE = 0.5;
 
 export function planTopics(question: string, pages: readonly ListedPage[], count: number): PlannedTopic[] {
   const facets = facetsOf(question);
-  if (facets.length > count) return share(facets, count).map((group) => ({ title: capital(listed(group)), query: group.join(" ") }));
+  if (facets.length > count)
+    return share(facets, count).map((group) => ({ title: capital(listed(group)), query: group.join(" ") }));
   const topics = facets.map((facet) => ({ title: capital(facet), query: facet }));
   for (const page of [...pages.filter(isGuide), ...pages]) {
     if (topics.length === count) break;

@@ -25,8 +25,14 @@ export function writeReport(prompt: string): string {
   const asked = termsOf(question);
   const used = new Set<string>();
   const everything = rank(sections.flatMap(sentencesOf), asked, []);
-  const summary = sections.flatMap((section) => take(rank(sentencesOf(section), termsOf(section.title), asked), 1, used));
-  const advice = take(everything.filter((sentence) => isAdvice(sentence.text)), ADVICE_SENTENCES, used);
+  const summary = sections.flatMap((section) =>
+    take(rank(sentencesOf(section), termsOf(section.title), asked), 1, used),
+  );
+  const advice = take(
+    everything.filter((sentence) => isAdvice(sentence.text)),
+    ADVICE_SENTENCES,
+    used,
+  );
   const pages = sections.reduce((sum, section) => sum + section.pages.length, 0);
   return [
     `# ${title}`,
@@ -48,7 +54,9 @@ function writeSection(section: Section, asked: readonly string[], used: Set<stri
   const parts = [`## ${section.title}`];
   if (opening.length > 0) parts.push(opening.join(" "));
   if (details.length > 0) parts.push(details.join("\n"));
-  return parts.length > 1 ? parts : [...parts, "The pages read under this topic say nothing that answers the question."];
+  return parts.length > 1
+    ? parts
+    : [...parts, "The pages read under this topic say nothing that answers the question."];
 }
 
 function take(ranked: readonly Sentence[], count: number, used: Set<string>): string[] {
@@ -68,11 +76,13 @@ function sectionsOf(prompt: string): Section[] {
     .slice(1)
     .map((text) => ({
       title: text.slice(0, text.indexOf("\n")),
-      pages: [...text.matchAll(/<note page="(\d+)" title="([^"]*)">\n([\s\S]*?)\n<\/note>/g)].map(([, number = "", title = "", body = ""]) => ({
-        number,
-        title,
-        sentences: body.split("\n").filter((line) => line.includes("[")),
-      })),
+      pages: [...text.matchAll(/<note page="(\d+)" title="([^"]*)">\n([\s\S]*?)\n<\/note>/g)].map(
+        ([, number = "", title = "", body = ""]) => ({
+          number,
+          title,
+          sentences: body.split("\n").filter((line) => line.includes("[")),
+        }),
+      ),
     }))
     .filter((section) => section.pages.length > 0);
 }

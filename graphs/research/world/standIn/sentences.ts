@@ -14,9 +14,11 @@ const ADVICE =
 const POINTER =
   /\b(?:below|above|following|previous(?:ly)?|next (?:section|step)|here is|here's|in this (?:guide|example|section|page|case)|let's|check out|learn more|see the|click|as shown|check your|you can find|this (?:example|guide|page|section|command|quickstart)|quickstart tutorial|explore the|PR #\d+|here are|as you can see|for instance,? if)\b/i;
 /** The telling of a tutorial or of somebody's bug report, not a statement about the subject. */
-const TALE = /\b(?:I|my|I'm|we|we'll|our|you'll|you've|you're using|you are looking to|your Server Action is|After \d+ second|New York|San Francisco)\b/;
+const TALE =
+  /\b(?:I|my|I'm|we|we'll|our|you'll|you've|you're using|you are looking to|your Server Action is|After \d+ second|New York|San Francisco)\b/;
 /** These lean on the sentence before them. */
-const LEANS = /^(?:This|These|It|They|That|Those|Alternatively|However|Additionally|Also|Then|Similarly|Instead|Unlike)\b/;
+const LEANS =
+  /^(?:This|These|It|They|That|Those|Alternatively|However|Additionally|Also|Then|Similarly|Instead|Unlike)\b/;
 const SHORTEST = 45;
 const LONGEST = 320;
 /** Two sentences that share more of their words than this say the same thing. */
@@ -28,14 +30,20 @@ export function proseSentences(text: string): string[] {
   const sentences = prose
     .split(/\n{2,}/)
     .filter((block) => !block.startsWith("#"))
-    .flatMap((block) => block.replace(/^- /, "").replace(/\s+/g, " ").split(/(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[A-Z`"(])/));
+    .flatMap((block) =>
+      block
+        .replace(/^- /, "")
+        .replace(/\s+/g, " ")
+        .split(/(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[A-Z`"(])/),
+    );
   const clean = sentences.map((sentence) => sentence.trim()).filter(isReadable);
   return [...new Set(clean)];
 }
 
 function isReadable(sentence: string): boolean {
   if (sentence.length < SHORTEST || sentence.length > LONGEST) return false;
-  if (!/^[A-Z`"]/.test(sentence) || !/[.!]$/.test(sentence) || POINTER.test(sentence) || TALE.test(sentence)) return false;
+  if (!/^[A-Z`"]/.test(sentence) || !/[.!]$/.test(sentence) || POINTER.test(sentence) || TALE.test(sentence))
+    return false;
   if (/[{}<>|=✓✗]|=>|\/\/|\bhttps?:|^(?:If|When|Whether) (?:true|false)/.test(sentence)) return false;
   return (sentence.match(/[a-z]{2,}/gi) ?? []).length >= 7;
 }
@@ -44,7 +52,11 @@ function isReadable(sentence: string): boolean {
  * Scores sentences against what they should be about, and a little against the whole question. Rare words count more,
  * and so does the start of a text.
  */
-export function rank(sentences: readonly string[], subject: readonly string[], question: readonly string[]): Sentence[] {
+export function rank(
+  sentences: readonly string[],
+  subject: readonly string[],
+  question: readonly string[],
+): Sentence[] {
   const terms = sentences.map(termsOf);
   const frequency = documentFrequency(terms);
   const wanted = new Map([...question.map((term) => [term, 1] as const), ...subject.map((term) => [term, 3] as const)]);
@@ -63,7 +75,10 @@ export function rank(sentences: readonly string[], subject: readonly string[], q
 }
 
 /** The best `count` that do not repeat each other. */
-export function withoutRepeats<T extends { readonly terms: readonly string[] }>(ranked: readonly T[], count: number): T[] {
+export function withoutRepeats<T extends { readonly terms: readonly string[] }>(
+  ranked: readonly T[],
+  count: number,
+): T[] {
   const chosen: T[] = [];
   for (const candidate of ranked) {
     if (chosen.length === count) break;

@@ -73,5 +73,7 @@ function respond(request: ChatCompletionRequest): FixtureResponse {
 const tokensIn = (text: string): number => Math.ceil(text.length / CHARS_PER_TOKEN);
 
 function bodyHashOf(request: ChatCompletionRequest): string {
-  return createHash("sha256").update(JSON.stringify([request.model, request.messages, request.tools])).digest("hex");
+  return createHash("sha256")
+    .update(JSON.stringify([request.model, request.messages, request.tools]))
+    .digest("hex");
 }

@@ -23,7 +23,11 @@ const builder = new StateGraph({ stateSchema: ResearchState, input: ResearchInpu
 
 /** The same graph on a ledger of your own. */
 export function researchGraph(ledger: DurableOptions["ledger"]) {
-  return durableGraph(builder.compile({ name: "research" }), { ledger, tools: researchTools, operations: [publishReport] });
+  return durableGraph(builder.compile({ name: "research" }), {
+    ledger,
+    tools: researchTools,
+    operations: [publishReport],
+  });
 }
 
 export const graph = researchGraph(openLedger());

@@ -16,7 +16,7 @@ export function chatModel(): Promise<ChatOpenAI> {
   return model;
 }
 
-export function createModel(access: ModelAccess): ChatOpenAI {
+function createModel(access: ModelAccess): ChatOpenAI {
   return new ChatOpenAI({
     model: access.name,
     apiKey: access.apiKey,

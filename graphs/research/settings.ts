@@ -1,13 +1,13 @@
 // Everything that the research graph takes from its environment, read when it is first needed and checked once.
 //   RESEARCH_SITE_URL, RESEARCH_PUBLISHER_URL, RESEARCH_STAND_IN_URL   the world that a parent hosts; none of them: the graph starts one for itself
-//   RESEARCH_REPORTS_DIR                                               where the publisher keeps its posts  (graphs/research/reports)
+//   RESEARCH_REPORTS_DIR                                               where the publisher keeps its posts  (reports/ of the repository)
 //   RESEARCH_MODEL                                                     the model's name, also for its price (gpt-4.1-mini)
 //   OPENAI_API_KEY, OPENAI_BASE_URL                                    a real model instead of the stand-in
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 
 const DEFAULT_MODEL = "gpt-4.1-mini";
-const DEFAULT_REPORTS_DIR = fileURLToPath(new URL("./reports", import.meta.url));
+const DEFAULT_REPORTS_DIR = fileURLToPath(new URL("../../reports", import.meta.url));
 
 const blankAsAbsent = (value: unknown): unknown => (value === "" ? undefined : value);
 const url = z.preprocess(blankAsAbsent, z.url({ protocol: /^https?$/ }).optional());

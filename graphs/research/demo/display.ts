@@ -4,7 +4,7 @@ import cliProgress from "cli-progress";
 import type { StepMessage } from "./messages.js";
 import type { DemoOptions } from "./options.js";
 
-export interface DemoStart {
+interface DemoStart {
   readonly threadId: string;
   readonly pages: number;
   readonly killAt: number | undefined;
@@ -25,7 +25,7 @@ export interface Display {
 }
 
 /** Running sums of what the workers reported. */
-export class Totals {
+class Totals {
   pages = 0;
   recorded = 0;
   replayed = 0;

@@ -23,7 +23,7 @@ export async function loadCorpus(): Promise<CorpusPage[]> {
 }
 
 /** Splits one file into its front matter and its text. */
-export function parsePage(file: string, source: string): CorpusPage {
+function parsePage(file: string, source: string): CorpusPage {
   const [, frontMatter = "", markdown = source] = /^---\n([\s\S]*?)\n---\n([\s\S]*)$/.exec(source) ?? [];
   const segments = file
     .replace(/\.mdx?$/, "")

@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { listenOnLoopback, type RunningServer, readBody, sendJson } from "./httpServer.js";
 import { idempotencyKeyOf, type RequestLog } from "./requestLog.js";
 
-export interface Post {
+interface Post {
   readonly id: string;
   readonly key: string;
   readonly title: string;

@@ -31,7 +31,7 @@ ${renderMarkdown(page.markdown)}
 }
 
 /** MDX to HTML, without the page around it. */
-export function renderMarkdown(mdx: string): string {
+function renderMarkdown(mdx: string): string {
   const markdown = mdx
     .split(/^([ \t]*```[\s\S]*?^[ \t]*```[ \t]*$)/m)
     .map((part) => (/^[ \t]*```/.test(part) ? part : replaceComponents(part)))
@@ -73,6 +73,6 @@ function codeOf(props: string): string {
 }
 
 /** Text made safe between tags and inside a quoted attribute. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

@@ -2,7 +2,7 @@
 import MiniSearch from "minisearch";
 import type { CorpusPage } from "./corpus.js";
 
-export interface SearchHit {
+interface SearchHit {
   /** The path on the site. */
   readonly url: string;
   readonly title: string;

@@ -10,7 +10,7 @@ export interface Answer {
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-export const STAND_IN_SAYS =
+const STAND_IN_SAYS =
   "This is an offline stand-in for a language model: it quotes sentences from the text in its prompt and knows nothing else.";
 
 export function answer(request: ChatCompletionRequest): Answer {

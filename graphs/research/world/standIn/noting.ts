@@ -18,5 +18,5 @@ export function writeNote(prompt: string): string {
 }
 
 function cited(sentence: string, number: string): string {
-  return `${sentence.replace(/[.!]$/, "")} [${number}].`;
+  return `${sentence.replace(/\s*[.!]$/, "")} [${number}].`;
 }

@@ -26,14 +26,13 @@ export interface Sight {
 }
 
 export interface WriteGate {
-  put(checkpoint: NewCheckpoint): Promise<void>;
+  /** The checkpoint comes as a promise, because a put takes its turn when it is called, not when it is serialised. */
+  put(threadId: string, ns: string, checkpoint: Promise<NewCheckpoint>): Promise<void>;
   putWrites(writes: NewWrites): Promise<void>;
   /** Resolves when the puts that are under way in a namespace have ended: what is read after it includes them. */
   settled(threadId: string, ns: string): Promise<void>;
   /** Is told of every read. */
   saw(sight: Sight): void;
-  /** Is told of a checkpoint that could not even be serialised. */
-  failed(threadId: string, ns: string, error: unknown): void;
 }
 
 // The lock on the thread's row makes a run that starts at this moment wait, and then load what was written here. The
@@ -58,10 +57,11 @@ const PUT_WRITES = { true: putWritesText(true), false: putWritesText(false) };
 export class OpenGate implements WriteGate {
   constructor(readonly open: () => Promise<PooledDatabase>) {}
 
-  async put(row: NewCheckpoint): Promise<void> {
+  async put(threadId: string, _ns: string, checkpoint: Promise<NewCheckpoint>): Promise<void> {
+    const row = await checkpoint;
     const database = await this.open();
     const [answer] = await database.query<{ free: number }>("open_put", PUT, checkpointValues(row));
-    if (answer?.free !== 1) throw busy(row.threadId);
+    if (answer?.free !== 1) throw busy(threadId);
   }
 
   async putWrites(row: NewWrites): Promise<void> {
@@ -75,8 +75,6 @@ export class OpenGate implements WriteGate {
   async settled(): Promise<void> {}
 
   saw(): void {}
-
-  failed(): void {}
 }
 
 function busy(threadId: string): ThreadBusyError {

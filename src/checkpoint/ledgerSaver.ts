@@ -24,6 +24,7 @@ import { RunGate } from "./runGate.js";
 import { byId, listing, newest } from "./selection.js";
 import { awaitInDatabase, type CheckpointPair } from "./storedIds.js";
 import { toTuple } from "./tuple.js";
+import type { NewCheckpoint } from "./writes.js";
 
 /** What of a checkpoint's config matters here. */
 interface Address {
@@ -145,17 +146,25 @@ export class LedgerSaver extends PostgresSaver {
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
-    const { threadId, ns = "", id: parentId } = addressOf(config);
+    const { threadId, ns = "" } = addressOf(config);
     if (threadId === undefined)
       throw new InvalidOptionError("Expected `configurable.thread_id` in the config of a checkpoint.");
+    await this.#gate.put(threadId, ns, this.#serialize(config, checkpoint, metadata, newVersions));
+    return { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: checkpoint.id } };
+  }
+
+  async #serialize(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<NewCheckpoint> {
+    const { threadId = "", ns = "", id: parentId } = addressOf(config);
     const [blobs, stored] = await Promise.all([
       this._dumpBlobs(threadId, ns, checkpoint.channel_values, newVersions),
       this._dumpMetadata(metadata),
-    ]).catch((error: unknown) => {
-      this.#gate.failed(threadId, ns, error);
-      throw error;
-    });
-    await this.#gate.put({
+    ]);
+    return {
       threadId,
       ns,
       id: checkpoint.id,
@@ -165,8 +174,7 @@ export class LedgerSaver extends PostgresSaver {
       checkpoint: JSON.stringify(this._dumpCheckpoint(checkpoint)),
       metadata: JSON.stringify(stored),
       values: blobs.map(([, , channel, version, type, bytes]) => ({ channel, version, type, bytes })),
-    });
-    return { configurable: { thread_id: threadId, checkpoint_ns: ns, checkpoint_id: checkpoint.id } };
+    };
   }
 
   override async putWrites(

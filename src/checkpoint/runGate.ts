@@ -79,29 +79,28 @@ export class RunGate implements WriteGate {
     for (const id of sight.foundIds) this.stored.add(sight.ns, id);
   }
 
-  failed(threadId: string, ns: string, error: unknown): void {
-    if (this.#isOurs(threadId)) this.stored.fail(ns, error);
-  }
-
   /** A retried node can enter a subgraph again while the last put of the attempt before is still on its way. */
   async settled(threadId: string, ns: string): Promise<void> {
     if (this.#isOurs(threadId)) await this.#places.get(ns)?.settled();
   }
 
-  async put(row: NewCheckpoint): Promise<void> {
-    if (!this.#isOurs(row.threadId)) return this.#others.put(row);
-    const place = this.#place(row.ns);
+  async put(threadId: string, ns: string, checkpoint: Promise<NewCheckpoint>): Promise<void> {
+    if (!this.#isOurs(threadId)) return this.#others.put(threadId, ns, checkpoint);
+    // A lost run does not look at it any more; that is no reason to end the process.
+    checkpoint.catch(() => undefined);
+    const place = this.#place(ns);
     return place.inTurn(async () => {
       if (this.run.lost !== undefined) return;
       try {
+        const row = await checkpoint;
         await this.#put(place, row);
+        // Not any put: those of before the question may still be on their way when it is asked.
+        if (ns === "" && row.parentId === this.#askedAt) this.#askedAt = undefined;
       } catch (error) {
-        this.stored.fail(row.ns, error);
+        this.stored.fail(ns, error);
         if (this.run.lost === undefined) place.forget();
         throw error;
       }
-      // Not any put: those of before the question may still be on their way when it is asked.
-      if (row.ns === "" && row.parentId === this.#askedAt) this.#askedAt = undefined;
     });
   }
 

@@ -1,10 +1,13 @@
 // Whole graphs through the view of one run, lent as durableGraph lends it: every loop of the run, subgraphs included,
 // writes through it.
 import { Annotation, Command, END, interrupt, isGraphDrained, Send, START, StateGraph } from "@langchain/langgraph";
-import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { type BaseCheckpointSaver, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LedgerSaver } from "../../src/checkpoint/ledgerSaver.js";
+import { PooledDatabase, type PoolLike } from "../../src/postgres/pool.js";
 import { asking, Items, inner, nested } from "./graphs.js";
 import { createWorld, deferred, endLease, lend, startRun, thread, toArray, type World } from "./harness.js";
+import { SCHEMA } from "./openDatabase.js";
 
 let world: World;
 beforeAll(async () => {
@@ -126,6 +129,31 @@ describe("A run", () => {
       expect(heads.rows).toHaveLength(2);
     });
   }
+
+  it("reads what it put, also while the put is still on its way", async () => {
+    const { pool } = world.database;
+    const held = deferred();
+    const holding: PoolLike = {
+      query: async (query, values) => {
+        if (typeof query === "object" && query.name === "lh_run_put") await held.promise;
+        return pool.query(query, values);
+      },
+      connect: () => pool.connect(),
+      end: () => pool.end(),
+    };
+    const database = new PooledDatabase(holding, SCHEMA);
+    const saver = new LedgerSaver(async () => database, SCHEMA).forRun(await startRun(world, "reads"));
+    const config = thread("reads", { checkpoint_ns: "" });
+    await saver.getTuple(config);
+    const next = { ...emptyCheckpoint(), id: uuid6(0) };
+    const put = saver.put(config, next, { source: "input", step: -1, parents: {} }, {});
+    const reads = [saver.getTuple(config), toArray(saver.list(config)).then(([first]) => first)];
+    // A read that did not wait would have been answered by the time that another is.
+    await world.saver.getTuple(config);
+    held.resolve();
+    await put;
+    expect((await Promise.all(reads)).map((tuple) => tuple?.checkpoint.id)).toEqual([next.id, next.id]);
+  });
 
   it("whose lease ended during a subgraph's node stores nothing of it, and leaves as drained", async () => {
     const run = await startRun(world, "late");

@@ -131,7 +131,7 @@ export class RunGate implements WriteGate {
     );
   }
 
-  /** Zero rows is a question: the put may have been committed with its answer lost, and the lease have ended since (G20). */
+  /** Zero rows is a question: the put may have been stored with its answer lost, and the lease be over since (G20). */
   async #isHead(database: PooledDatabase, row: NewCheckpoint): Promise<boolean> {
     const [head] = await database.query<{ head_row: string | null }>("head", HEAD, [row.threadId, row.ns]);
     return head?.head_row === row.id;
@@ -150,7 +150,7 @@ export class RunGate implements WriteGate {
     if (answer?.leased !== 1) throw this.#lose(leaseLost(row.threadId));
   }
 
-  /** LangGraph would run the old task again with the new answer, under the old identity: steps would replay the old one (G18). */
+  /** LangGraph would run the old task with the new answer under the old identity, and steps would replay (G18). */
   #refuseResumeInThePast(row: NewWrites): void {
     if (row.ns !== "" || row.taskId !== NULL_TASK_ID || !row.writes.some(({ channel }) => channel === RESUME)) return;
     if (!this.#place("").isPast(row.checkpointId)) return;

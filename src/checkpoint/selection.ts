@@ -2,7 +2,7 @@
 // (longhaul_seq), never that of ids, which carry the clock of the worker that made them (G13).
 import type { Selection } from "./rows.js";
 
-/** The head. Our own puts always agree with the heads row; a newer one is PostgresSaver's, to which the thread was lent. */
+/** The head. Our own puts always agree with the heads row; a newer one is PostgresSaver's, which had the thread. */
 export function newest(threadId: string, ns: string): Selection {
   return {
     shape: "newest",
@@ -67,7 +67,7 @@ export function listing({ threadId, ns, id, filter, limit, before }: Listing): S
   };
 }
 
-/** The checkpoint that `before` names. A replay names the root's, without its namespace, while it lists a subgraph's. */
+/** The checkpoint that `before` names. A replay names the root's, without namespace, while it lists a subgraph's. */
 function markOf(thread: string, ns: string, id: string): string {
   return `mark as materialized (
   select m.thread_id, m.checkpoint_ns, m.checkpoint_id, m.longhaul_seq from {schema}.checkpoints m
@@ -84,7 +84,8 @@ function markOf(thread: string, ns: string, id: string): string {
 function earlier(id: string): string {
   const parent = "cp.metadata -> 'parents' ->> mark.checkpoint_ns";
   return `coalesce((
-    select (coalesce(p.longhaul_seq, cp.longhaul_seq), coalesce(p.checkpoint_id, cp.checkpoint_id)) < (mark.longhaul_seq, mark.checkpoint_id)
+    select (coalesce(p.longhaul_seq, cp.longhaul_seq), coalesce(p.checkpoint_id, cp.checkpoint_id))
+      < (mark.longhaul_seq, mark.checkpoint_id)
     from mark left join {schema}.checkpoints p on cp.checkpoint_ns <> mark.checkpoint_ns and p.thread_id = cp.thread_id
       and p.thread_id = mark.thread_id and p.checkpoint_ns = mark.checkpoint_ns and p.checkpoint_id = ${parent}
   ), cp.checkpoint_id < ${id}::text)`;

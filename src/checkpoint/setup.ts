@@ -11,7 +11,10 @@ import type { PooledDatabase } from "../postgres/pool.js";
 const TRIES = 3;
 const LOST_TO_ANOTHER_SETUP = new Set(["23505", "42P07", "42701", "40P01", "XX000"]);
 
-/** Creates what is missing in `schemaName`, the unquoted name of `database`'s schema. Safe with any number of processes at once, and after a kill at any moment. */
+/**
+ * Creates what is missing in `schemaName`, the unquoted name of `database`'s schema. Safe with any number of processes
+ * at once, and after a kill at any moment.
+ */
 export async function setupCheckpoints(database: PooledDatabase, schemaName: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

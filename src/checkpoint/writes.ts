@@ -74,7 +74,7 @@ export function checkpointValues(row: NewCheckpoint): unknown[] {
   ];
 }
 
-/** Errors, interrupts, schedules and resume values replace what a task wrote before; all else is written once (first wins). */
+/** Errors, interrupts, schedules and resume values replace what a task wrote before; of all else the first stays. */
 export function replaces(row: NewWrites): boolean {
   return row.writes.every(({ channel }) => channel in WRITES_IDX_MAP);
 }

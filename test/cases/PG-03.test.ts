@@ -1,0 +1,158 @@
+import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { durableGraph, durableNode, type Ledger, openLedger } from "../../src/index.js";
+import { databaseOf, type TestDatabase, testDatabase } from "../support/database.js";
+import { listeningPool } from "../support/pools.js";
+
+const State = Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }) });
+
+let db: TestDatabase;
+const unhandled: unknown[] = [];
+const note = (error: unknown) => unhandled.push(error);
+beforeAll(async () => {
+  db = await testDatabase();
+  process.on("uncaughtException", note).on("unhandledRejection", note);
+});
+afterAll(() => {
+  process.off("uncaughtException", note).off("unhandledRejection", note);
+  // The process lives: not one error came from a connection that nobody listened to.
+  expect(unhandled).toEqual([]);
+});
+
+const thread = (thread_id: string) => ({ configurable: { thread_id } });
+
+/** pg_terminate_backend on every session of the ledger's pool; says how many there were. */
+async function terminate(): Promise<number> {
+  const rows = await db.sql(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'langgraph-longhaul'",
+  );
+  return rows.length;
+}
+
+/** A read, a write and a node after them. */
+function paying(ledger: Ledger, during: (verb: "read" | "write") => Promise<void> = async () => {}) {
+  const sent: string[] = [];
+  const call = (verb: "read" | "write") => async () => {
+    await during(verb);
+    sent.push(verb);
+    return verb;
+  };
+  const builder = new StateGraph(State)
+    .addNode(
+      "pay",
+      durableNode(State, async (_state, { step }) => ({
+        log: [await step.read("read", {}, call("read")), await step.write("write", {}, call("write"))],
+      })),
+    )
+    .addNode("after", () => ({ log: ["after"] }))
+    .addEdge(START, "pay")
+    .addEdge("pay", "after")
+    .addEdge("after", END);
+  return { sent, graph: durableGraph(builder, { ledger }) };
+}
+
+async function expectOnce(thread: string, sent: readonly string[]): Promise<void> {
+  expect(sent).toEqual(["read", "write"]);
+  expect(
+    await db.sql("select name, state, attempt from longhaul.steps where thread_id = $1 order by seq", [thread]),
+  ).toEqual([
+    { name: "read", state: "SUCCEEDED", attempt: 1 },
+    { name: "write", state: "SUCCEEDED", attempt: 1 },
+  ]);
+}
+
+const LOG = ["read", "write", "after"];
+
+describe("PG-03: the server ends every connection", () => {
+  it("PG-03: idle: the clients are replaced and the next run knows nothing of it", async () => {
+    const ledger = db.openLedger();
+    const first = paying(ledger);
+    await first.graph.invoke({ log: [] }, thread("warm"));
+    const { pool } = await databaseOf(ledger);
+    expect(await terminate()).toBeGreaterThan(0);
+    await expect.poll(() => (pool as pg.Pool).totalCount).toBe(0);
+    const second = paying(ledger);
+    expect(await second.graph.invoke({ log: [] }, thread("idle"))).toMatchObject({ log: LOG });
+    await expectOnce("idle", second.sent);
+  });
+
+  it.each([
+    ["between two statements", false],
+    ["during a statement", true],
+  ])("PG-03: in a transaction, %s: what it did is undone, and it is tried again", async (_when, during) => {
+    const database = await databaseOf(db.openLedger());
+    await db.sql("drop table if exists tries");
+    await db.sql("create table tries (n integer)");
+    let tries = 0;
+    await database.transaction(async (client) => {
+      tries++;
+      await client.query(`insert into tries values (${tries})`);
+      if (tries > 1) return;
+      const sleeping = during ? client.query("select pg_sleep(30)") : undefined;
+      sleeping?.catch(() => {});
+      if (during) await expect.poll(sleepers).toBe(1);
+      expect(await terminate()).toBeGreaterThan(0);
+      await expect.poll(sessions).toBe(0);
+      await (sleeping ?? client.query("select 1"));
+    });
+    expect(tries).toBe(2);
+    expect(await db.sql("select n from tries")).toEqual([{ n: 2 }]);
+  });
+
+  it.each(["read", "write"] as const)(
+    "PG-03: in the middle of a %s: its receipt is recorded, and nothing is sent again",
+    async (verb) => {
+      const world = paying(db.openLedger(), async (at) => {
+        if (at === verb) expect(await terminate()).toBeGreaterThan(0);
+      });
+      expect(await world.graph.invoke({ log: [] }, thread(`mid-${verb}`))).toMatchObject({ log: LOG });
+      await expectOnce(`mid-${verb}`, world.sent);
+    },
+  );
+
+  it.each([
+    "lh_acquire",
+    "lh_run_put",
+    "lh_record_read",
+    "lh_begin_step",
+    "lh_succeed",
+    "lh_run_writes",
+    "lh_release_run",
+  ])(
+    "PG-03: the answer to %s is lost, though it was committed: its sender looks, and does nothing twice",
+    async (statement) => {
+      const pool = new pg.Pool({ connectionString: db.url, max: 4 });
+      pool.on("error", () => {});
+      const lost: string[] = [];
+      const losing = listeningPool(pool, async (name, send) => {
+        const answer = await send();
+        if (name !== statement || lost.length > 0) return answer;
+        lost.push(name);
+        throw Object.assign(new Error("terminating connection due to administrator command"), { code: "57P01" });
+      });
+      const { graph, sent } = paying(openLedger({ pool: losing }));
+      expect(await graph.invoke({ log: [] }, thread(statement))).toMatchObject({ log: LOG });
+      expect(lost).toEqual([statement]);
+      await expectOnce(statement, sent);
+      expect(await db.sql("select state from longhaul.threads where thread_id = $1", [statement])).toEqual([
+        { state: "done" },
+      ]);
+      await pool.end();
+    },
+  );
+});
+
+const sessions = async () => {
+  const rows = await db.sql(
+    "select 1 from pg_stat_activity where datname = current_database() and application_name = 'langgraph-longhaul'",
+  );
+  return rows.length;
+};
+
+const sleepers = async () => {
+  const rows = await db.sql(
+    "select 1 from pg_stat_activity where datname = current_database() and query like '%pg_sleep(30)%' and application_name = 'langgraph-longhaul'",
+  );
+  return rows.length;
+};

@@ -160,8 +160,10 @@ describe("A run", () => {
     const saver = world.saver.forRun(run);
     const reached = deferred();
     const goOn = deferred();
+    let bases: [string, string][] = [];
     const sub = new StateGraph(Items)
-      .addNode("i1", async () => {
+      .addNode("i1", async (_, config) => {
+        bases = Object.entries(config.configurable?.["checkpoint_map"] ?? {});
         reached.resolve();
         await goOn.promise;
         return { items: ["i1"] };
@@ -176,6 +178,9 @@ describe("A run", () => {
       .compile({ checkpointer: saver });
     const running = graph.invoke({ items: ["i"] }, { ...lend(saver, thread("late")), durability: "sync" });
     await reached.promise;
+    // Even with sync durability the first checkpoints of a graph are still on their way when its first node runs.
+    await saver.awaitStored("late", bases, 30_000);
+    expect(bases).toHaveLength(2);
     await endLease(world, "late");
     const count = async () =>
       (await toArray(world.saver.list(thread("late")))).map((tuple) => tuple.pendingWrites?.length);

@@ -190,13 +190,13 @@ const Pay = Annotation.Root({
 });
 
 /** a, pay with an error handler that undoes, z. `during` runs inside pay. */
-function paying(checkpointer: BaseCheckpointSaver, effects: string[], during: () => Promise<void>) {
+function paying(checkpointer: BaseCheckpointSaver, effects: string[], during: (checkpointId: string) => Promise<void>) {
   return new StateGraph(Pay)
     .addNode("a", () => ({ items: ["a"] }))
     .addNode(
       "pay",
-      async () => {
-        await during();
+      async (_, config) => {
+        await during(config.executionInfo?.checkpointId ?? "");
         effects.push("pay");
         return { items: ["pay"] };
       },
@@ -229,13 +229,17 @@ describe("A graph whose run is overtaken while a node works", () => {
       const first = await startRun(world, threadId);
       const effects: string[] = [];
       const reached = deferred();
+      let base = "";
       const goOn = deferred();
       const saver = world.saver.forRun(first);
-      const late = paying(saver, effects, async () => {
+      const late = paying(saver, effects, async (checkpointId) => {
+        base = checkpointId;
         reached.resolve();
         await goOn.promise;
       }).invoke({ items: ["i"] }, { ...lend(saver, thread(threadId)), durability });
       await reached.promise;
+      // With async durability the node may be ahead of the checkpoint it stands on.
+      await saver.awaitStored(threadId, [["", base]], 30_000);
       await endLease(world, threadId);
       const other = world.saver.forRun(await startRun(world, threadId));
       await paying(other, [], async () => {}).invoke(null, lend(other, thread(threadId)));

@@ -95,7 +95,7 @@ async function applyOne(database: PooledDatabase, migration: Migration): Promise
       values: [migration.version, migration.name, migration.checksum],
     });
     if (rowCount === 0) return false;
-    await client.query(migration.sql.replaceAll("{schema}", database.schema));
+    await client.query(migration.sql.replaceAll("{schema}", () => database.schema));
     return true;
   });
 }

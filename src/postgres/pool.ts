@@ -68,7 +68,7 @@ export class PooledDatabase implements Database {
   async query<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> {
     let sql = this.#texts.get(name);
     if (sql === undefined) {
-      sql = text.replaceAll("{schema}", this.schema);
+      sql = text.replaceAll("{schema}", () => this.schema);
       this.#texts.set(name, sql);
     }
     const config: pg.QueryConfig = { text: sql, values: [...values], ...(this.prepared ? { name: `lh_${name}` } : {}) };

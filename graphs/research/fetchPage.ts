@@ -10,13 +10,15 @@ export interface RequestOptions {
   readonly stepKey?: string;
 }
 
+/** A request that was refused, by the other side or by our own limits; the status says how, in HTTP's terms. */
 export class HttpStatusError extends Error {
+  override readonly name = "HttpStatusError";
+
   constructor(
     readonly status: number,
-    url: string,
+    message: string,
   ) {
-    super(`${url} answered with HTTP status ${status}.`);
-    this.name = "HttpStatusError";
+    super(message);
   }
 }
 
@@ -69,12 +71,12 @@ async function get(
     });
     if (!response.ok) {
       await response.body?.cancel();
-      throw new HttpStatusError(response.status, url);
+      throw new HttpStatusError(response.status, `${url} answered with HTTP status ${response.status}.`);
     }
     const type = (response.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
     if (!types.includes(type)) {
       await response.body?.cancel();
-      throw new HttpStatusError(415, `${url} (content type "${type}")`);
+      throw new HttpStatusError(415, `${url} is no text: its content type is "${type}".`);
     }
     return { body: await readLimited(response, url), type };
   });
@@ -86,7 +88,7 @@ async function readLimited(response: Response, url: string): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new HttpStatusError(413, `${url} (more than ${MAX_BYTES} bytes)`);
+    if (bytes > MAX_BYTES) throw new HttpStatusError(413, `${url} is larger than ${MAX_BYTES} bytes.`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -29,7 +29,8 @@ export const publishReport = operation({
       body: JSON.stringify(input),
       signal,
     });
-    if (!response.ok) throw new HttpStatusError(response.status, response.url);
+    if (!response.ok)
+      throw new HttpStatusError(response.status, `The publisher answered with HTTP status ${response.status}.`);
     const { id, path } = (await response.json()) as Receipt;
     return { id, path };
   },

@@ -68,8 +68,7 @@ function examine(evidence: Evidence, group: keyof Counts): { inFlight: number; d
   let duplicates = 0;
   for (const same of byIdentity.values()) {
     const times = same.flatMap(({ request }) => recordedAt.get(request.stepKey ?? "") ?? []);
-    const accounted =
-      times.some((time) => time >= evidence.startedAt) && times.every((time) => time >= evidence.startedAt) ? 1 : 0;
+    const accounted = times.length > 0 && times.every((time) => time >= evidence.startedAt) ? 1 : 0;
     const open = same.filter(({ request, index }) =>
       wasOpenAtKill(index, recordedAt.get(request.stepKey ?? ""), evidence.kills),
     ).length;

@@ -4,10 +4,10 @@ import type { StepCall, StepHost } from "./call.js";
 import { type Codec, createCodec } from "./codec.js";
 import { runInStep, type StepContext } from "./context.js";
 import { StepFailedError } from "./errors.js";
-import { classify, recordFailure } from "./failure.js";
+import { recordFailure } from "./failure.js";
 import { holdLease, type Moment } from "./lease.js";
 import type { Claim, Outcome, StepEvent } from "./ledger.js";
-import { backoffMs, MAX_FAILURES } from "./retry.js";
+import { backoffMs, classifyBy, maxFailures } from "./retry.js";
 import type { Usage } from "./step.js";
 
 const exact = createCodec();
@@ -112,20 +112,23 @@ function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: un
   const { intent } = call;
   const failure = recordFailure(error);
   const failures = claim.failures + 1;
-  if (intent.effect === "read") {
-    return { to: "READY", reason: host.isControlFlow(error) ? "control flow" : "failed", failure };
-  }
+  if (intent.effect === "read" && host.isControlFlow(error)) return { to: "READY", reason: "control flow", failure };
   if (host.isControlFlow(error)) {
     const message = `Step "${intent.name}" was left by an interrupt, a Command or a drain inside its run, so it may have been sent. Ask before the step, not inside it.`;
     return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message } };
   }
-  const verdict = classify(error);
+  const verdict = classifyBy(call.classify, error);
+  const again = failures < maxFailures(call.retry) && !host.signal.aborted;
+  if (intent.effect === "read") {
+    if (verdict === "permanent" || !again || !host.mayRetry()) return { to: "READY", reason: "failed", failure };
+    return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
+  }
   if (claim.inDoubt || verdict === "unknown-sent") {
     // An idempotent write is sent again with its key, but not in a tight loop.
-    const again = call.idempotent === true ? { dueInMs: backoffMs(failures, error) } : {};
-    return { to: "NEEDS_RECONCILIATION", failure, ...again };
+    const later = call.idempotent === true ? { dueInMs: backoffMs(failures, error) } : {};
+    return { to: "NEEDS_RECONCILIATION", failure, ...later };
   }
-  if (verdict === "permanent" || failures >= MAX_FAILURES) return { to: "FAILED_PERMANENT", failure };
+  if (verdict === "permanent" || !again || !host.mayRetry()) return { to: "FAILED_PERMANENT", failure };
   return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
 }
 

@@ -4,6 +4,7 @@ import type { Codec } from "./codec.js";
 import type { StepContext } from "./context.js";
 import type { RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
 import type { Lookup } from "./lookup.js";
+import type { Classifier, RetryPolicy } from "./retry.js";
 import type { Usage } from "./step.js";
 
 /** One call of one step. */
@@ -13,8 +14,8 @@ export interface StepCall<O> {
   readonly lookup?: Lookup | undefined;
   /** The provider deduplicates by key for as long as `intent.keyLifetimeMs`. */
   readonly idempotent?: boolean;
-  /** Read failures are tried again here; false where the layer below does it already. */
-  readonly retryReads?: boolean;
+  readonly retry?: RetryPolicy | undefined;
+  readonly classify?: Classifier | undefined;
   readonly onUnknown?: "pause" | "throw" | undefined;
   readonly codec?: Codec;
   readonly usageOf?: (output: O) => Usage | undefined;
@@ -39,6 +40,8 @@ export interface StepHost {
   /** Throws when the run was lost or aborted. */
   assertLive(): void;
   isControlFlow(error: unknown): boolean;
+  /** Whether this run may try anything again; each yes counts against its total. */
+  mayRetry(): boolean;
   onStep?: ((event: StepEvent) => void) | undefined;
 }
 

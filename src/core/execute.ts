@@ -16,11 +16,10 @@ import { randomUUID } from "node:crypto";
 import { AGAIN, announce, attempt, callRun, codecOf, stepOf } from "./attempt.js";
 import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, StepFailedError, UnserializableError } from "./errors.js";
-import { classify } from "./failure.js";
 import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
-import { backoffMs, MAX_FAILURES } from "./retry.js";
+import { backoffMs, classifyBy, maxFailures } from "./retry.js";
 
 /** Runs a step to its stored output, or leaves the graph with what must happen first. */
 export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
@@ -51,8 +50,8 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       return codecOf(call).decode(stored.output) as O;
     } catch (error) {
       if (host.isControlFlow(error) || error instanceof UnserializableError) throw error;
-      const again = call.retryReads !== false && classify(error) !== "permanent" && failures < MAX_FAILURES;
-      if (!again || host.signal.aborted) throw error;
+      const again = classifyBy(call.classify, error) !== "permanent" && failures < maxFailures(call.retry);
+      if (!again || host.signal.aborted || !host.mayRetry()) throw error;
       const now = await host.ledger.now();
       await host.waitUntil(new Date(now.getTime() + backoffMs(failures, error)), "retry", intent.key);
       host.assertLive();

@@ -7,7 +7,7 @@ import type { StepCall, StepHost } from "./call.js";
 import { InputConflictError, OutcomeUnknownError, UnserializableError } from "./errors.js";
 import type { Settlement, StepRecord } from "./ledger.js";
 import type { LookupAnswer } from "./lookup.js";
-import { MAX_FAILURES } from "./retry.js";
+import { maxFailures } from "./retry.js";
 
 /** What meeting a recorded step leads to. */
 export type Met =
@@ -41,7 +41,7 @@ function mayResend<O>(call: StepCall<O>, record: StepRecord): boolean {
   const lifetimeMs = call.intent.keyLifetimeMs;
   const firstSend = record.firstUnresolvedSendAt ?? record.doubtSince;
   if (call.idempotent !== true || lifetimeMs === undefined || firstSend === undefined) return false;
-  if (record.inputHash !== call.intent.inputHash || record.failures >= MAX_FAILURES) return false;
+  if (record.inputHash !== call.intent.inputHash || record.failures >= maxFailures(call.retry)) return false;
   const ageMs = record.readAt.getTime() - firstSend.getTime();
   return ageMs + call.intent.timeoutMs + PAUSE_MARGIN_MS < lifetimeMs;
 }

@@ -1,19 +1,53 @@
-// How long to wait before trying a step again: exponential backoff with full jitter, or what the other side asked for.
-import { retryAfterMs } from "./failure.js";
+// The one layer that tries again: how often, and how long to wait. Layers that multiply turn four tries into 28.
+import { fullJitterGenerator } from "cockatiel";
+import { InvalidOptionError } from "./errors.js";
+import { classify, type FailureClass, retryAfterMs } from "./failure.js";
 
-/** Five failures of one step: a dependency that fails five times in a row over half a minute is down, not unlucky. */
-export const MAX_FAILURES = 5;
-const BASE_MS = 200;
-const CAP_MS = 30_000;
+/** How a step is tried again. */
+export interface RetryPolicy {
+  /** After so many failures the step fails; 1 never tries again. @default 5 */
+  readonly failures?: number;
+}
+
+/** Says what an error means before the pack's own classifier does; undefined leaves it to that one. */
+export type Classifier = (error: unknown) => FailureClass | undefined;
+
+/** A dependency that fails five times in a row over half a minute is down, not unlucky. */
+const MAX_FAILURES = 5;
+/** A run that has tried again a hundred times is in an outage that more requests make worse. */
+export const RETRIES_PER_RUN = 100;
+const JITTER = { generator: fullJitterGenerator, initialDelay: 200, maxDelay: 30_000, exponent: 2 };
+
+export function maxFailures(policy: RetryPolicy | undefined): number {
+  return policy?.failures ?? MAX_FAILURES;
+}
+
+/** @throws InvalidOptionError for a cap that is not a positive whole number. */
+export function checkRetry(what: string, policy: unknown): void {
+  const failures: unknown = (policy as RetryPolicy | undefined)?.failures;
+  if (failures === undefined || (typeof failures === "number" && Number.isInteger(failures) && failures >= 1)) return;
+  throw new InvalidOptionError(
+    `Expected \`retry.failures\` of ${what} to be a positive integer (1 never tries again), got ${String(failures)}.`,
+  );
+}
+
+/** What the error means: the caller's word first. A classifier that throws has said nothing. */
+export function classifyBy(classifier: Classifier | undefined, error: unknown): FailureClass {
+  try {
+    return classifier?.(error) ?? classify(error);
+  } catch {
+    return classify(error);
+  }
+}
 
 /**
- * The wait before the next attempt, in milliseconds. `failures` counts those so far (1 after the first). A
- * well-formed `Retry-After` wins over the backoff.
+ * The wait before the next attempt, in milliseconds. `failures` counts those so far (1 after the first). A well-formed
+ * `Retry-After` wins over the backoff; one of 0 still gets the jitter, so that a crowd does not come back as one.
  *
  * Full jitter: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
  */
-export function backoffMs(failures: number, error: unknown, random: () => number = Math.random): number {
+export function backoffMs(failures: number, error: unknown): number {
   const asked = retryAfterMs(error);
-  if (asked !== undefined) return asked;
-  return Math.ceil(random() * Math.min(CAP_MS, BASE_MS * 2 ** (failures - 1)));
+  const [jitter] = fullJitterGenerator(asked === 0 ? 0 : failures - 1, JITTER);
+  return asked === undefined || asked === 0 ? Math.max(1, jitter) : asked;
 }

@@ -10,11 +10,17 @@ import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core
 import { positiveMs } from "../core/lease.js";
 import type { StepIntent } from "../core/ledger.js";
 import type { Effect, StepKind, Usage } from "../core/step.js";
-import { checkEffectOptions, type EffectOptions, type LookupFunction, type Operation } from "./operation.js";
+import {
+  checkEffectOptions,
+  type EffectOptions,
+  type LookupFunction,
+  type Operation,
+  type RetryOptions,
+} from "./operation.js";
 import { hostAt, locate, type Place, scopeOf } from "./runtime.js";
 
 /** Options of one call of a step. */
-export interface StepOptions {
+export interface StepOptions extends RetryOptions {
   /**
    * A business key in place of the step's position: it survives forks and re-submitted input, within the thread.
    * Needed when two calls of one name are open at once.
@@ -71,7 +77,10 @@ export function stepsAt(place: Place, scope: StepScope): Step {
   const perform = <I, O>(effect: Effect, what: NamedStep<I, O>) =>
     performStep(place, scope, { ...what, kind: "node", effect });
   return {
-    read: (name, input, run, options = {}) => perform("read", { name, input, run, options }),
+    read: (name, input, run, options = {}) => {
+      checkEffectOptions(`step "${name}"`, options);
+      return perform("read", { name, input, run, options });
+    },
     write: (name, input, run, options = {}) => {
       checkEffectOptions(`step "${name}"`, options);
       return perform("write", { name, input, run, options });
@@ -88,7 +97,7 @@ export function stepsAt(place: Place, scope: StepScope): Step {
 }
 
 function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, O>> {
-  const { timeoutMs, settleMs, keyLifetimeMs, idempotent, lookup, onUnknown } = operation;
+  const { timeoutMs, settleMs, keyLifetimeMs, idempotent, lookup, onUnknown, retry, classify } = operation;
   return {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(settleMs === undefined ? {} : { settleMs }),
@@ -96,6 +105,8 @@ function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, 
     ...(idempotent === undefined ? {} : { idempotent }),
     ...(lookup === undefined ? {} : { lookup }),
     ...(onUnknown === undefined ? {} : { onUnknown }),
+    ...(retry === undefined ? {} : { retry }),
+    ...(classify === undefined ? {} : { classify }),
   };
 }
 
@@ -113,7 +124,6 @@ export interface PerformedStep<I, O> extends NamedStep<I, O> {
   /** The identity within the task where the caller has none of its own: a tool call's id, a model call's ordinal. */
   readonly callSite?: string;
   readonly codec?: Codec;
-  readonly retryReads?: boolean;
   /** False for model calls, whose messages are in the checkpoint already. */
   readonly storeInput?: boolean;
   readonly usageOf?: (output: O) => Usage | undefined;
@@ -142,8 +152,9 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     lookup: step.options.lookup as LookupFunction<unknown, unknown> | undefined,
     idempotent: step.options.idempotent === true,
     onUnknown: step.options.onUnknown,
+    retry: step.options.retry,
+    classify: step.options.classify,
     ...(step.codec === undefined ? {} : { codec: step.codec }),
-    ...(step.retryReads === undefined ? {} : { retryReads: step.retryReads }),
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
   };
   const keyed = key !== undefined || step.callSite !== undefined;

@@ -8,11 +8,14 @@ import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import { InvalidOptionError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
 import { priceNanoUsd } from "../core/price.js";
+import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
 import type { Usage } from "../core/step.js";
+import { ChunkQueue } from "./chunkQueue.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
 import { describeRequest } from "./modelRequest.js";
+import { withoutOwnRetries } from "./modelRetries.js";
 import { ambientConfig, locate, locateCall, scopeOf } from "./runtime.js";
 
 /** Ten minutes: long reasoning calls take several. */
@@ -28,6 +31,29 @@ interface Model extends BaseChatModel {
 }
 type Options = BaseChatModel["ParsedCallOptions"];
 
+/** What is behind a durable model. */
+interface Behind {
+  /** As it was given: what answers outside a durable graph. */
+  readonly plain: Model;
+  /** What sends inside one: the same model, trying once. */
+  readonly sender: Model;
+  readonly retry: RetryPolicy;
+}
+
+/** One call of a durable model. */
+interface Call {
+  readonly model: BaseChatModel;
+  readonly behind: Behind;
+  readonly messages: BaseMessage[];
+  readonly options: Options;
+  readonly manager: CallbackManagerForLLMRun | undefined;
+}
+
+export interface DurableModelOptions {
+  /** The model's own retries are switched off for it. @default 5 failures; 1 for a model whose retries cannot be seen */
+  readonly retry?: RetryPolicy;
+}
+
 const durableModels = new WeakSet<object>();
 
 /**
@@ -36,28 +62,36 @@ const durableModels = new WeakSet<object>();
  *
  * A call that was recorded is never paid again; a call in flight at a crash is made again, because a model call has
  * no effect but its price. A replayed message carries `response_metadata.longhaul_replay`. Equal calls in one node
- * are told apart by their order. The model's own retries stay in force.
+ * are told apart by their order. Failures are tried again here, in one layer: the model's own `maxRetries` is taken over.
+ * A stream whose first words were read is not tried again.
  *
  * @example
  * const model = durableModel(new ChatOpenAI({ model: "gpt-5-mini" }));
  */
-export function durableModel<M extends BaseChatModel>(model: M): M {
+export function durableModel<M extends BaseChatModel>(model: M, options: DurableModelOptions = {}): M {
   if (typeof (model as Partial<BaseChatModel> | undefined)?._generate !== "function") {
     throw new InvalidOptionError("Expected durableModel's argument to be a chat model.");
   }
   if (durableModels.has(model)) return model;
+  checkRetry("durableModel", options.retry);
   const copy: M = Object.create(model);
   durableModels.add(copy);
   const replace = (name: string, value: unknown) =>
     Object.defineProperty(copy, name, { value, configurable: true, writable: true });
-  const original = model as unknown as Model;
+  const once = withoutOwnRetries(model);
+  const behind: Behind = {
+    plain: model as unknown as Model,
+    sender: (once ?? model) as unknown as Model,
+    // A model whose own retries cannot be seen keeps them, and is not tried again on top.
+    retry: options.retry ?? (once === undefined ? { failures: 1 } : {}),
+  };
 
   replace("_generate", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
-    generate(copy, original, messages, options, manager),
+    generate({ model: copy, behind, messages, options, manager }),
   );
   if (canStream(model)) {
     replace("_streamResponseChunks", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
-      stream(copy, original, messages, options, manager),
+      stream({ model: copy, behind, messages, options, manager }),
     );
     // Core's own bridge from chunks to events, on our chunks: a provider's native event stream would go past the ledger.
     const prototype = basePrototypeOf(model);
@@ -68,7 +102,7 @@ export function durableModel<M extends BaseChatModel>(model: M): M {
   // Some models build a new instance here (ChatOpenAI, and with it bindTools): the copy must be durable too.
   replace("withConfig", function withConfig(this: BaseChatModel, config: object) {
     const configured: unknown = model.withConfig.call(this, config);
-    return isChatModel(configured) ? durableModel(configured) : configured;
+    return isChatModel(configured) ? durableModel(configured, options) : configured;
   });
   return copy;
 }
@@ -98,42 +132,38 @@ function meterOf(manager: CallbackManagerForLLMRun | undefined): Meter | undefin
   return meterIn(ambient?.callbacks, ambient?.configurable?.["thread_id"]);
 }
 
-async function generate(
-  model: BaseChatModel,
-  original: Model,
-  messages: BaseMessage[],
-  options: Options,
-  manager: CallbackManagerForLLMRun | undefined,
-): Promise<ChatResult> {
+async function generate(call: Call): Promise<ChatResult> {
+  const { behind, messages, options, manager } = call;
   const meter = meterOf(manager);
-  if (meter === undefined) return original._generate(messages, options, manager);
+  if (meter === undefined) return behind.plain._generate(messages, options, manager);
   let fresh: ChatResult | undefined;
-  const message = await recordCall(model, meter, messages, options, manager, async (signal) => {
-    fresh = await original._generate(messages, { ...options, signal }, manager);
-    const first = fresh.generations[0];
-    if (first === undefined || !AIMessage.isInstance(first.message)) throw new Error("The model gave no message.");
-    first.message.response_metadata = { ...first.generationInfo, ...first.message.response_metadata };
-    return first.message;
+  const message = await recordCall(call, meter, {
+    ask: async (signal) => {
+      fresh = await behind.sender._generate(messages, { ...options, signal }, manager);
+      const first = fresh.generations[0];
+      if (first === undefined || !AIMessage.isInstance(first.message)) throw new Error("The model gave no message.");
+      first.message.response_metadata = { ...first.generationInfo, ...first.message.response_metadata };
+      return first.message;
+    },
   });
   if (fresh === undefined) return { generations: [{ text: message.text, message: asReplay(message) }] };
   const generations = fresh.generations.map((generation, i) => (i === 0 ? { ...generation, message } : generation));
   return { ...fresh, generations };
 }
 
-async function* stream(
-  model: BaseChatModel,
-  original: Model,
-  messages: BaseMessage[],
-  options: Options,
-  manager: CallbackManagerForLLMRun | undefined,
-): AsyncGenerator<ChatGenerationChunk> {
+async function* stream(call: Call): AsyncGenerator<ChatGenerationChunk> {
+  const { behind, messages, options, manager } = call;
   const meter = meterOf(manager);
-  if (meter === undefined) return yield* original._streamResponseChunks(messages, options, manager);
+  if (meter === undefined) return yield* behind.plain._streamResponseChunks(messages, options, manager);
   const chunks = new ChunkQueue();
   let fresh = false;
-  const recorded = recordCall(model, meter, messages, options, manager, async (signal) => {
-    fresh = true;
-    return collect(original._streamResponseChunks(messages, { ...options, signal }, manager), chunks);
+  const recorded = recordCall(call, meter, {
+    // What was read cannot be taken back: a second try would say it again.
+    classify: () => (chunks.begun ? "permanent" : undefined),
+    ask: async (signal) => {
+      fresh = true;
+      return collect(behind.sender._streamResponseChunks(messages, { ...options, signal }, manager), chunks);
+    },
   }).finally(() => chunks.end());
   recorded.catch(() => undefined);
   try {
@@ -160,40 +190,11 @@ async function collect(source: AsyncGenerator<ChatGenerationChunk>, chunks: Chun
   return sum.message;
 }
 
-/** Chunks on their way from the call that is being recorded to the reader. */
-class ChunkQueue {
-  readonly #chunks: ChatGenerationChunk[] = [];
-  #ended = false;
-  #wake: () => void = () => undefined;
-
-  push(chunk: ChatGenerationChunk): void {
-    this.#chunks.push(chunk);
-    this.#wake();
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#wake();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<ChatGenerationChunk> {
-    for (;;) {
-      const chunk = this.#chunks.shift();
-      if (chunk !== undefined) yield chunk;
-      else if (this.#ended) return;
-      else await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-  }
-}
-
 /** Records one call as a step of the node attempt, or tool call, that it is made in. */
 async function recordCall<T extends AIMessage | AIMessageChunk>(
-  model: BaseChatModel,
+  { model, behind, messages, options, manager }: Call,
   meter: Meter,
-  messages: BaseMessage[],
-  options: Options,
-  manager: CallbackManagerForLLMRun | undefined,
-  call: (signal: AbortSignal) => Promise<T>,
+  how: { ask: (signal: AbortSignal) => Promise<T>; classify?: Classifier },
 ): Promise<T> {
   const called = meter.placeOf(manager?.runId);
   const place =
@@ -202,6 +203,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   const request = describeRequest(model, messages, options);
   const hash = sha256(canonicalJson(request, "request"));
   const ordinal = scope.ordinal(`model:${hash}`);
+  const { retry } = behind;
   let usage: Usage | undefined;
   return performStep(place, scope, {
     kind: "llm",
@@ -209,13 +211,12 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     name: "model",
     input: request,
     storeInput: false,
-    retryReads: false,
     codec: messageCodec,
     callSite: `model:${called?.toolCallId ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
-    options: { timeoutMs: MODEL_TIMEOUT_MS },
+    options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
     usageOf: () => usage,
     run: async ({ signal }) => {
-      const message = await call(signal);
+      const message = await how.ask(signal);
       // Core would give a message without an id one from the callback run, which a replay could not repeat.
       if (message.id === undefined && manager !== undefined) message.id = `run-${manager.runId}`;
       usage = await usageOf(model, options, message);

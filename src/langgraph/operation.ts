@@ -4,6 +4,7 @@ import type { StepContext } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { positiveMs } from "../core/lease.js";
 import type { LookupAnswer } from "../core/lookup.js";
+import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
 import type { Effect } from "../core/step.js";
 
 /** Asks the world whether an effect happened. Gets the RECORDED input, and the key that the provider was given. */
@@ -13,8 +14,20 @@ export type LookupFunction<I, O> = (args: {
   signal: AbortSignal;
 }) => Promise<LookupAnswer<O>>;
 
+/** How failures of a step are told apart and tried again. */
+export interface RetryOptions {
+  /** One layer of retries: leave those of the client inside off. */
+  readonly retry?: RetryPolicy;
+  /**
+   * Says what an error means: `transient-not-sent` (try again), `unknown-sent` (a write is looked up first), or
+   * `permanent`. Undefined leaves it to the pack, which knows HTTP statuses and Node's codes. An error that it does not
+   * know is `unknown-sent`.
+   */
+  readonly classify?: Classifier;
+}
+
 /** What the pack may do with a write whose outcome is not known. Times in milliseconds. */
-export interface EffectOptions<I, O> {
+export interface EffectOptions<I, O> extends RetryOptions {
   /** After this the call is given up. A write is then in doubt, because its request may have arrived. @default 60000 */
   readonly timeoutMs?: number;
   /**
@@ -96,7 +109,8 @@ export function checkEffectOptions(what: string, options: object): void {
       `${what} is declared \`idempotent\` without \`keyLifetimeMs\`. Say for how long the provider remembers a key: a resend after that would be a second effect.`,
     );
   }
-  for (const name of ["lookup", "compensate"] as const) {
+  checkRetry(what, (options as RetryOptions).retry);
+  for (const name of ["lookup", "compensate", "classify"] as const) {
     const value = (options as Record<string, unknown>)[name];
     if (value !== undefined && typeof value !== "function") {
       throw new InvalidOptionError(`Expected \`${name}\` of ${what} to be a function.`);

@@ -5,6 +5,7 @@ import type { LonghaulError } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { holdLease, moment } from "../core/lease.js";
 import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained } from "./leave.js";
 import { type BoundSaver, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 
@@ -28,6 +29,7 @@ export class Run implements RunBinding {
   readonly open = new Map<string, Promise<unknown>>();
   /** What can tell whether the checkpoints under a step are stored. */
   saver: Pick<BoundSaver, "awaitStored"> | undefined;
+  #retriesLeft = RETRIES_PER_RUN;
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();
   readonly #lease: { stop: () => void };
@@ -85,6 +87,11 @@ export class Run implements RunBinding {
     this.#lost = error;
     this.#lease.stop();
     this.#controller.abort(error);
+  }
+
+  /** Counts one more retry, as long as the run has any left (R12). */
+  mayRetry(): boolean {
+    return this.#retriesLeft-- > 0;
   }
 
   /** What a run that lost its thread leaves with. */

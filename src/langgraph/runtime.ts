@@ -151,6 +151,7 @@ export function hostAt(place: Place): StepHost {
     },
     assertLive,
     isControlFlow: (error) => error instanceof Error && isGraphBubbleUp(error),
+    mayRetry: () => run.mayRetry(),
     onStep: run.onStep,
   };
 }

@@ -103,6 +103,7 @@ async function openHost(ledger: Ledger, threadId: string): Promise<StepHost> {
     lost: unexpected("lost its thread"),
     assertLive: () => {},
     isControlFlow: () => false,
+    mayRetry: () => false,
   };
 }
 

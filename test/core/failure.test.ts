@@ -55,11 +55,19 @@ describe("a failure", () => {
     expect(retryAfterMs(http(503, { "retry-after": "Wed, 21 Oct 2026 07:28:05 GMT" }), now)).toBe(5000);
     expect(retryAfterMs(http(503, { "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT" }), now + 1)).toBeUndefined();
   });
-  it("waits longer each time, up to a cap, and never the same", () => {
-    expect(backoffMs(1, undefined, () => 1)).toBe(200);
-    expect(backoffMs(4, undefined, () => 1)).toBe(1600);
-    expect(backoffMs(20, undefined, () => 1)).toBe(30_000);
-    expect(backoffMs(3, undefined, () => 0.5)).toBe(400);
+  it("is waited for longer each time, up to a cap, and never the same", () => {
+    const longest = (failures: number) =>
+      Math.max(...Array.from({ length: 500 }, () => backoffMs(failures, undefined)));
+    expect(longest(1)).toBeLessThan(200);
+    expect(longest(4)).toBeGreaterThan(800);
+    expect(longest(4)).toBeLessThan(1600);
+    expect(longest(40)).toBeLessThan(30_000);
+    expect(new Set(Array.from({ length: 20 }, () => backoffMs(10, undefined))).size).toBeGreaterThan(10);
+  });
+  it("is waited for as long as it asks, and not at all only with jitter (TIM-02)", () => {
+    expect(backoffMs(1, http(429, { "retry-after": "2" }))).toBe(2000);
+    expect(backoffMs(9, http(429, { "retry-after": "0" }))).toBeLessThan(200);
+    expect(backoffMs(9, http(429, { "retry-after": "0" }))).toBeGreaterThanOrEqual(1);
   });
   it("is recorded without secrets", () => {
     const failure = recordFailure(

@@ -281,3 +281,21 @@ describe("a durable model inside a step", () => {
     await expect(graph.invoke({ out: [] }, thread("nested"))).rejects.toMatchObject({ code: "NESTED_STEP" });
   });
 });
+
+describe("RET-01: retries of a model call", () => {
+  it("happen in one layer: the model's own are taken over, and the cap is the number of requests", async () => {
+    const down = await modelServer({ error: { message: "overloaded", type: "server_error" }, status: 503 });
+    const model = durableModel(down.chat({ maxRetries: 6 }), { retry: { failures: 3 } });
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode("ask", async () => ({ out: [String((await model.invoke("anything")).content)] }))
+        .addEdge(START, "ask")
+        .addEdge("ask", END),
+      { ledger: db.openLedger() },
+    );
+    await expect(graph.invoke({ out: [] }, thread("ret-01"))).rejects.toThrow();
+    expect(down.requests()).toBe(3);
+    const [row] = await db.sql("select state, attempt from longhaul.steps where thread_id = 'ret-01'");
+    expect(row).toEqual({ state: "READY", attempt: 3 });
+  });
+});

@@ -1,10 +1,12 @@
 // A model behind a real OpenAI-compatible HTTP server on loopback, which counts what it is asked.
-import { LLMock } from "@copilotkit/aimock";
+import { type FixtureResponse, LLMock } from "@copilotkit/aimock";
 import { ChatOpenAI } from "@langchain/openai";
 import { afterAll } from "vitest";
 
-export async function modelServer() {
+/** @param always answered to everything, in place of the usual answers */
+export async function modelServer(always?: FixtureResponse) {
   const server = new LLMock({ port: 0, logLevel: "silent" });
+  if (always !== undefined) server.onMessage(/.*/, always);
   server.onMessage(/pay/, { toolCalls: [{ id: "call_1", name: "pay", arguments: '{"amount":1}' }] });
   server.onMessage(/city/, { content: '{"city":"Paris"}' });
   server.onMessage(/.*/, {

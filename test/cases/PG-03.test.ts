@@ -62,6 +62,8 @@ async function expectOnce(thread: string, sent: readonly string[]): Promise<void
   ]);
 }
 
+/** A statement is sent this often before its sender gives up: once, and after each of five waits. */
+const TRIES = 6;
 const LOG = ["read", "write", "after"];
 
 describe("PG-03: the server ends every connection", () => {
@@ -141,6 +143,49 @@ describe("PG-03: the server ends every connection", () => {
       await pool.end();
     },
   );
+});
+
+describe("PG-03: the server is away for longer than anybody waits", () => {
+  /** Refuses one statement as a server does that is down, `times` times. */
+  async function withRefusals<T>(statement: string, times: number, work: (ledger: Ledger) => Promise<T>): Promise<T> {
+    const pool = new pg.Pool({ connectionString: db.url, max: 4 });
+    pool.on("error", () => {});
+    let left = times;
+    const refusing = listeningPool(pool, async (name, send) => {
+      if (name !== statement || left-- <= 0) return send();
+      throw Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:5432"), { code: "ECONNREFUSED" });
+    });
+    try {
+      return await work(openLedger({ pool: refusing }));
+    } finally {
+      await pool.end();
+    }
+  }
+
+  it("PG-03: before the receipt of a write: it is in doubt and not sent again, though the connection was refused", async () => {
+    const sent = await withRefusals("lh_succeed", TRIES, async (ledger) => {
+      const world = paying(ledger);
+      await world.graph.invoke({ log: [] }, thread("away")).catch(() => {});
+      return world.sent;
+    });
+    // What was refused is the ledger's statement. The write itself was sent.
+    expect(sent).toEqual(["read", "write"]);
+    const again = paying(db.openLedger());
+    await db.advance(31_000);
+    expect(await again.graph.invoke(null, thread("away"))).toHaveProperty("__interrupt__");
+    expect(again.sent).toEqual([]);
+  });
+
+  it("PG-03: before the intent: an error that says so, nothing sent, and the next run does it", async () => {
+    await withRefusals("lh_begin_step", TRIES, async (ledger) => {
+      const world = paying(ledger);
+      await expect(world.graph.invoke({ log: [] }, thread("no intent"))).rejects.toMatchObject({ code: "DATABASE" });
+      expect(world.sent).toEqual(["read"]);
+    });
+    const again = paying(db.openLedger());
+    expect(await again.graph.invoke(null, thread("no intent"))).toMatchObject({ log: LOG });
+    expect(again.sent).toEqual(["write"]);
+  });
 });
 
 const sessions = async () => {

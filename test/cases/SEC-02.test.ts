@@ -7,6 +7,8 @@ import { admin, type TestDatabase, testDatabase } from "../support/database.js";
 import { longhaul, runScript } from "../support/script.js";
 
 const INJECTION = 'x"; create table public.pwned(a int); --';
+/** Legal as a name, and the end of a dollar-quoted function body. */
+const DOLLARS = "a$$; create table public.pwned(a int); --";
 const LEGAL = ["acme-eu", "Select", "tenant 7; drop schema public", "mandant.äöü", "{schema}", "x".repeat(63)];
 const State = Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }) });
 
@@ -41,7 +43,7 @@ describe("SEC-02: the schema's name and the role's rights", () => {
     expect(await tablesIn("public")).toBe(0);
   });
 
-  it.each(["a$$b", "a$&b", "a$1b", "a$`b"])(
+  it.each(["a$$b", "a$&b", "a$1b", "a$`b", DOLLARS])(
     "SEC-02: the legal name %j reaches its own schema and no other",
     async (schema) => {
       expect(await run(db.openLedger({ schema }))).toEqual(["paid"]);

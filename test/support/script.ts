@@ -28,8 +28,12 @@ process.once("exit", () => {
 
 /** Runs a file of this repository with `argv`. No database of the environment reaches it. */
 export function startScript(path: string, argv: readonly string[] = [], env: NodeJS.ProcessEnv = {}): RunningScript {
-  const file = fileURLToPath(new URL(path, root));
-  const child = spawn(process.execPath, ["--import", tsx, file, ...argv], {
+  return startNode(["--import", tsx, fileURLToPath(new URL(path, root)), ...argv], env);
+}
+
+/** Runs Node with these arguments, as startScript does. */
+export function startNode(argv: readonly string[], env: NodeJS.ProcessEnv = {}): RunningScript {
+  const child = spawn(process.execPath, argv, {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...cleanEnvironment(), ...env },
   });

@@ -1,0 +1,3 @@
+import { describeShuffledResumes } from "../crash/shuffled.js";
+
+describeShuffledResumes(20);

@@ -17,9 +17,10 @@ export interface SettleRequest {
   readonly by: string;
   /**
    * `happened` (with its `receipt`: what the step's function would have returned), `did-not-happen`, `write-off`
-   * (never mind: the step fails for good); for another input at a known key `keep` or `fail`.
+   * (never mind: the step fails for good); for another input at a known key `keep` or `fail`; for a write that another
+   * branch has done `reuse` or `run-again`.
    */
-  readonly outcome: "happened" | "did-not-happen" | "write-off" | "keep" | "fail";
+  readonly outcome: "happened" | "did-not-happen" | "write-off" | "keep" | "fail" | "reuse" | "run-again";
   readonly receipt?: unknown;
   readonly reason?: string;
 }
@@ -47,6 +48,10 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
   if (outcome === "keep" || outcome === "fail") return settleDrift(database, seen, outcome, request);
   if (seen.state !== "NEEDS_RECONCILIATION" && seen.state !== "WAITING_HUMAN")
     return { result: "already-settled", state: seen.state };
+  if (seen.siblingKey !== undefined && seen.attempt === 0) return settleSibling(database, seen, request);
+  if (outcome === "reuse" || outcome === "run-again") {
+    throw new InvalidOptionError("No other branch has done this write, so there is nothing to reuse or to run again.");
+  }
   if (outcome === "did-not-happen") {
     if (seen.effectKnown)
       throw new InvalidOptionError(
@@ -60,6 +65,29 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
   if (settled) return { result: "settled", threadId: seen.position.threadId };
   const now = await findStep(database, idempotencyKey);
   return { result: "already-settled", state: now?.state ?? seen.state };
+}
+
+/** A write that another branch has done: its result serves here too, or the write is done again. */
+async function settleSibling(
+  database: PooledDatabase,
+  seen: StepRecord,
+  request: SettleRequest,
+): Promise<SettleAnswer> {
+  const { by, outcome } = request;
+  if (outcome !== "reuse" && outcome !== "run-again") {
+    throw new InvalidOptionError("Another branch has done this write. Settle it as `reuse` or `run-again`.");
+  }
+  const reason = request.reason ?? `${outcome}, says ${by}`;
+  const sibling = await findStep(database, seen.siblingKey ?? "");
+  if (outcome === "reuse" && sibling?.output === undefined) {
+    throw new InvalidOptionError(`The other branch's write has no receipt yet. Settle it first: ${seen.siblingKey}`);
+  }
+  const change =
+    outcome === "reuse" ? { to: "SUCCEEDED" as const, output: sibling?.output ?? "" } : { to: "READY" as const };
+  const settled = await settleStep(database, seen, { ...change, actor: by, reason, wake: true });
+  return settled
+    ? { result: "settled", threadId: seen.position.threadId }
+    : { result: "already-settled", state: seen.state };
 }
 
 function consequence(request: SettleRequest) {

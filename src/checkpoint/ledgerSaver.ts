@@ -18,6 +18,7 @@ import type pg from "pg";
 import { InvalidOptionError } from "../core/errors.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type WriteGate } from "./gate.js";
+import { parentsOf, sourceAfter } from "./lineage.js";
 import { loadCheckpoints } from "./rows.js";
 import type { RunBinding } from "./runBinding.js";
 import { RunGate } from "./runGate.js";
@@ -80,6 +81,16 @@ export class LedgerSaver extends PostgresSaver {
   async awaitStored(threadId: string, pairs: readonly CheckpointPair[], deadlineMs: number): Promise<void> {
     if (this.#run !== undefined) return this.#run.stored.awaitStored(threadId, pairs, deadlineMs);
     return awaitInDatabase(this.#open, threadId, pairs, deadlineMs);
+  }
+
+  /** The checkpoints of the enclosing graphs that a checkpoint belongs to, by namespace. */
+  async parentsOf(threadId: string, ns: string, id: string): Promise<Readonly<Record<string, string>> | undefined> {
+    return parentsOf(await this.#open(), threadId, ns, id);
+  }
+
+  /** The source of the checkpoint that followed `ancestorId` on the way to `id`; undefined when it is no ancestor. */
+  async sourceAfter(threadId: string, ns: string, ancestorId: string, id: string): Promise<string | undefined> {
+    return sourceAfter(await this.#open(), threadId, ns, ancestorId, id);
   }
 
   /** Not needed: the tables are made when the database is opened. */

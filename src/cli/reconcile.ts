@@ -33,7 +33,8 @@ function listCommand(): Command {
   );
 }
 
-function question(step: StepRecord): "drift" | "output" | "outcome" {
+function question(step: StepRecord): "drift" | "output" | "outcome" | "sibling" {
+  if (step.siblingKey !== undefined && step.attempt === 0) return "sibling";
   if (step.drift !== undefined && step.drift.decision === undefined) return "drift";
   return step.effectKnown ? "output" : "outcome";
 }
@@ -60,6 +61,7 @@ function toJson(step: StepRecord): object {
 
 function toRow(step: StepRecord): string[] {
   const why = {
+    sibling: "another branch did this: --reuse or --run-again",
     drift: "another input came: --keep or --fail",
     output: "it happened, its output could not be stored",
     outcome: step.failure?.message ?? "no receipt",
@@ -80,6 +82,8 @@ interface SettleOptions extends ConnectOptions {
   readonly writeOff?: boolean;
   readonly keep?: boolean;
   readonly fail?: boolean;
+  readonly reuse?: boolean;
+  readonly runAgain?: boolean;
   readonly by: string;
   readonly reason?: string;
 }
@@ -92,6 +96,8 @@ function settleCommand(): Command {
     .option("--write-off", "give it up: the step fails for good (needs --reason)")
     .option("--keep", "another input came: keep what is recorded")
     .option("--fail", "another input came: fail the step's caller")
+    .option("--reuse", "another branch has done this: use its result")
+    .option("--run-again", "another branch has done this: do it again")
     .option("--by <who>", "who says so", systemUser())
     .option("--reason <text>", "why; goes to the step's history")
     .action(async (key: string, options: SettleOptions) => {
@@ -110,11 +116,15 @@ function toRequest(idempotencyKey: string, options: SettleOptions): SettleReques
     "write-off": options.writeOff === true,
     keep: options.keep === true,
     fail: options.fail === true,
+    reuse: options.reuse === true,
+    "run-again": options.runAgain === true,
   };
   const outcomes = (Object.keys(given) as (keyof typeof given)[]).filter((name) => given[name]);
   const [outcome] = outcomes;
   if (outcome === undefined || outcomes.length > 1) {
-    throw new InvalidOptionError("Give one of --happened '<json>', --did-not-happen, --write-off, --keep, --fail.");
+    throw new InvalidOptionError(
+      "Give one of --happened '<json>', --did-not-happen, --write-off, --keep, --fail, --reuse, --run-again.",
+    );
   }
   const reason = options.reason === undefined ? {} : { reason: options.reason };
   const receipt = outcome === "happened" ? { receipt: parseReceipt(options.happened ?? "") } : {};

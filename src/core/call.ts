@@ -14,6 +14,8 @@ export interface StepCall<O> {
   readonly lookup?: Lookup | undefined;
   /** The provider deduplicates by key for as long as `intent.keyLifetimeMs`. */
   readonly idempotent?: boolean;
+  /** What a fork does with a write that the branch it left has done. @default "ask" */
+  readonly onFork?: "ask" | "run" | undefined;
   readonly retry?: RetryPolicy | undefined;
   readonly classify?: Classifier | undefined;
   readonly onUnknown?: "pause" | "throw" | undefined;
@@ -31,6 +33,8 @@ export interface StepHost {
   readonly open: Map<string, Promise<unknown>>;
   /** Resolves when every checkpoint that this position stands on is stored (G5). */
   barrier(): Promise<void>;
+  /** How a recorded step's place relates to this one: on the way here, on it but edited since, or on another branch. */
+  relationTo(record: StepRecord): Promise<"passed" | "edited" | "forked">;
   /** Leaves the graph until a person has answered. */
   pause(record: StepRecord, question: PauseQuestion): never;
   /** Waits for a time, in the process when it is near, else leaves the graph until then. */
@@ -46,7 +50,7 @@ export interface StepHost {
 }
 
 export interface PauseQuestion {
-  readonly kind: "NEEDS_RECONCILIATION" | "INPUT_DRIFT";
+  readonly kind: "NEEDS_RECONCILIATION" | "INPUT_DRIFT" | "SIBLING_EFFECT";
   readonly message: string;
   readonly inputHash?: string;
 }

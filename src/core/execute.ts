@@ -20,6 +20,7 @@ import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, classifyBy, maxFailures } from "./retry.js";
+import { standsAlone } from "./sibling.js";
 
 /** Runs a step to its stored output, or leaves the graph with what must happen first. */
 export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
@@ -67,6 +68,14 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   let answer = await ledger.begin(ticket, call.intent, randomUUID());
   for (;;) {
     if ("lost" in answer) host.lost();
+    if ("alike" in answer) {
+      const alone = await standsAlone(call, host, answer.alike);
+      asked = moment();
+      answer = alone
+        ? await ledger.begin(ticket, call.intent, randomUUID(), { alikeAllowed: true })
+        : await reread(call, host);
+      continue;
+    }
     if ("claim" in answer) {
       const done = await attempt(call, host, answer.claim, asked);
       if (done !== AGAIN) return done.value;

@@ -40,8 +40,15 @@ export function holdLease(options: LeaseOptions): { stop: () => void } {
     clearTimeout(timer);
     options.onLost(new LeaseLostError(`Lost ${options.what}: ${why}. Nothing more is done by this holder.`));
   };
+  const wait = (ms: number, then: () => void) => {
+    clearTimeout(timer);
+    timer = setTimeout(then, ms);
+    timer.unref();
+  };
   const renew = async () => {
     const asked = moment();
+    // Also when no answer ever comes: a connection can hang for minutes.
+    wait(options.leaseMs - elapsedMs(granted), () => lose("it could not be renewed in time"));
     try {
       if (await options.renew()) granted = asked;
       else return lose("another holder has it");
@@ -54,11 +61,9 @@ export function holdLease(options: LeaseOptions): { stop: () => void } {
     if (over) return;
     const leftMs = options.leaseMs - elapsedMs(granted);
     if (leftMs <= 0) return lose("it could not be renewed in time");
-    timer = setTimeout(
-      () => (elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew()),
-      Math.min(leftMs, options.leaseMs / 3),
+    wait(Math.min(leftMs, options.leaseMs / 3), () =>
+      elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew(),
     );
-    timer.unref();
   };
   schedule();
   return {

@@ -34,6 +34,8 @@ export interface StepIntent {
   readonly settleMs: number;
   readonly keyLifetimeMs: number | undefined;
   readonly leaseMs: number;
+  /** Equal for writes that would do the same at the same place of the graph; undefined where that does not matter. */
+  readonly likeness?: bigint | undefined;
 }
 
 /** Proof that an attempt is ours. */
@@ -77,6 +79,8 @@ export interface StepRecord {
   readonly dueAt: Date | undefined;
   /** An input that came to this key and is not the recorded one, and what a person said about it. */
   readonly drift: { readonly inputHash: string; readonly decision: "keep" | "fail" | undefined } | undefined;
+  /** The write on another branch that a person is asked about. */
+  readonly siblingKey: string | undefined;
   /** The ledger's clock when this was read. */
   readonly readAt: Date;
 }
@@ -108,14 +112,26 @@ export interface Settlement {
   readonly wake?: boolean;
 }
 
-export type BeginAnswer = { readonly claim: Claim } | { readonly existing: StepRecord } | { readonly lost: "lease" };
+export interface BeginOptions {
+  /** Claim although other branches have a step that is alike. */
+  readonly alikeAllowed?: boolean;
+}
+
+export type BeginAnswer =
+  | { readonly claim: Claim }
+  | { readonly existing: StepRecord }
+  /** Other branches of the thread did this, or may have; nothing was claimed. */
+  | { readonly alike: readonly string[] }
+  | { readonly lost: "lease" };
 
 export interface StepLedger {
   readonly namespace: string;
   now(): Promise<Date>;
   find(key: string): Promise<StepRecord | undefined>;
   /** Writes the intent of a step that is not recorded yet, as its first attempt; else tells what is recorded. */
-  begin(ticket: RunTicket, intent: StepIntent, claimId: string): Promise<BeginAnswer>;
+  begin(ticket: RunTicket, intent: StepIntent, claimId: string, options?: BeginOptions): Promise<BeginAnswer>;
+  /** Records the step as waiting for a person, who says whether `siblingKey`'s result is reused. */
+  beginWaiting(ticket: RunTicket, intent: StepIntent, siblingKey: string): Promise<void>;
   /** Claims a recorded step again. The intent's input replaces the recorded one (only ever before any send). */
   claimAgain(
     ticket: RunTicket,

@@ -8,6 +8,7 @@ import { InputConflictError, OutcomeUnknownError, UnserializableError } from "./
 import type { Settlement, StepRecord } from "./ledger.js";
 import type { LookupAnswer } from "./lookup.js";
 import { maxFailures } from "./retry.js";
+import { askAboutSibling } from "./sibling.js";
 
 /** What meeting a recorded step leads to. */
 export type Met =
@@ -24,6 +25,7 @@ const PAUSE_MARGIN_MS = 60_000;
 
 /** Meets a step in NEEDS_RECONCILIATION or WAITING_HUMAN: settles it, waits, or asks a person. */
 export async function meetDoubt<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<Met> {
+  if (record.siblingKey !== undefined && record.doubtSince === undefined) return askAboutSibling(host, record);
   if (record.effectKnown || record.state === "WAITING_HUMAN") return ask(call, host, record);
   const resend = mayResend(call, record);
   if (!resend && call.lookup === undefined) return ask(call, host, record);

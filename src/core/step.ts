@@ -60,7 +60,7 @@ const TRANSITIONS: Readonly<Record<StepState, readonly StepState[]>> = {
 
 /** Whether a step may go from one state to another. `null` is "not yet recorded". */
 export function mayTransition(from: StepState | null, to: StepState): boolean {
-  if (from === null) return to === "RUNNING" || to === "SUCCEEDED";
+  if (from === null) return to === "RUNNING" || to === "SUCCEEDED" || to === "WAITING_HUMAN";
   return TRANSITIONS[from].includes(to);
 }
 

@@ -9,7 +9,7 @@ import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import { positiveMs } from "../core/lease.js";
 import type { StepIntent } from "../core/ledger.js";
-import type { Effect, StepKind, Usage } from "../core/step.js";
+import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
 import {
   checkEffectOptions,
   type EffectOptions,
@@ -17,7 +17,8 @@ import {
   type Operation,
   type RetryOptions,
 } from "./operation.js";
-import { hostAt, locate, type Place, scopeOf } from "./runtime.js";
+import type { Place } from "./place.js";
+import { hostAt, locate, scopeOf } from "./runtime.js";
 
 /** Options of one call of a step. */
 export interface StepOptions extends RetryOptions {
@@ -152,6 +153,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     lookup: step.options.lookup as LookupFunction<unknown, unknown> | undefined,
     idempotent: step.options.idempotent === true,
     onUnknown: step.options.onUnknown,
+    onFork: place.run.onFork,
     retry: step.options.retry,
     classify: step.options.classify,
     ...(step.codec === undefined ? {} : { codec: step.codec }),
@@ -169,6 +171,13 @@ async function leaving<O>(place: Place, call: StepCall<O>): Promise<O> {
     if (place.run.lost !== undefined) throw place.run.leave();
     throw error;
   }
+}
+
+/** The first 64 bits of a hash over everything about a write that an edit of the thread leaves as it was. */
+function likenessOf(position: StepPosition, name: string, callSite: string, inputHash: string): bigint {
+  const path = position.checkpointNs.replaceAll(/:[^|]*/g, "");
+  const hash = sha256(canonicalJson([position.threadId, path, name, callSite, inputHash]));
+  return BigInt.asIntN(64, BigInt(`0x${hash.slice(0, 16)}`));
 }
 
 function intentOf<I, O>(
@@ -203,5 +212,7 @@ function intentOf<I, O>(
     settleMs: options.settleMs ?? timeoutMs + STEP_LEASE_MS + SETTLE_MARGIN_MS,
     keyLifetimeMs: options.keyLifetimeMs,
     leaseMs: STEP_LEASE_MS,
+    likeness:
+      effect === "write" && options.key === undefined ? likenessOf(position, name, callSite, inputHash) : undefined,
   };
 }

@@ -9,6 +9,7 @@ import {
   type DurableTarget,
   lentForUpdate,
   type RunOptions,
+  type RunSettings,
   runDurably,
   updateDurably,
 } from "./durableRun.js";
@@ -21,6 +22,11 @@ export interface DurableOptions {
   /** Declared effects, so that other processes can look them up. Names must be unique. */
   readonly operations?: readonly AnyOperation[];
   readonly tools?: ToolRegistry;
+  /**
+   * What a fork does with a write that the branch it left has done with the same input: ask a person, who reuses the
+   * result or has it done again, or just do it. Edits of state always ask. @default "ask"
+   */
+  readonly onFork?: "ask" | "run";
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -67,7 +73,8 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   if (known !== undefined)
     throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
   checkGraph(graph);
-  return makeDurable(graph.withConfig({}), options.ledger, graph.checkpointer);
+  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask" };
+  return makeDurable(graph.withConfig({}), settings, graph.checkpointer);
 }
 
 function checkOptions(options: DurableOptions): void {
@@ -80,6 +87,9 @@ function checkOptions(options: DurableOptions): void {
         `The option \`${name}\` is not supported by this version. Leave it out: a limit that is not kept is worse than none.`,
       );
     }
+  }
+  if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
+    throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }
   const names = (options.operations ?? []).map((operation) => operation.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
@@ -117,7 +127,12 @@ function hasMethod<N extends string>(value: unknown, name: N): value is Record<N
 }
 
 /** Replaces the ways into a copy of the graph. */
-function makeDurable(graph: Compiled, ledger: Ledger, given: BaseCheckpointSaver | boolean | undefined): Compiled {
+function makeDurable(
+  graph: Compiled,
+  settings: RunSettings,
+  given: BaseCheckpointSaver | boolean | undefined,
+): Compiled {
+  const { ledger } = settings;
   const { saver } = ledger[LEDGER_PARTS];
   const { _streamIterator, bulkUpdateState, withConfig } = graph;
   let checkpointer: BaseCheckpointSaver = typeof given === "object" && given !== null ? given : saver;
@@ -135,9 +150,9 @@ function makeDurable(graph: Compiled, ledger: Ledger, given: BaseCheckpointSaver
     },
   });
   replace(DURABLE, ledger);
-  replace("withConfig", (config: object) => makeDurable(withConfig.call(graph, config), ledger, checkpointer));
+  replace("withConfig", (config: object) => makeDurable(withConfig.call(graph, config), settings, checkpointer));
   replace("_streamIterator", (input: unknown, options?: RunOptions) =>
-    runDurably(graph, ledger, input, options, (inner) => _streamIterator.call(graph, input, inner)),
+    runDurably(graph, settings, input, options, (inner) => _streamIterator.call(graph, input, inner)),
   );
   replace("bulkUpdateState", (config: RunOptions, supersteps: unknown) =>
     updateDurably(graph, ledger, config, (inner) => bulkUpdateState.call(graph, inner, supersteps)),

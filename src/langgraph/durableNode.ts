@@ -55,10 +55,15 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);
     resetSubgraphCounter(config);
+    let update: unknown;
     try {
-      return await fn(state, { ...config, step: stepsAt(place, scope) });
-    } finally {
-      await scope.close();
+      update = await fn(state, { ...config, step: stepsAt(place, scope) });
+    } catch (error) {
+      // What the node threw counts, above all when it is a pause: a step beside it that is still open is no news.
+      await scope.close().catch(() => undefined);
+      throw error;
     }
+    await scope.close();
+    return update;
   };
 }

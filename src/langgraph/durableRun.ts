@@ -6,7 +6,7 @@ import { isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { InvalidOptionError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { foreignBarrier } from "./foreignSaver.js";
+import { foreignKnowledge } from "./foreignSaver.js";
 import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { Meter, meterIn, withMeter } from "./meter.js";
@@ -55,18 +55,26 @@ function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
   return meter !== undefined && meter.run.threadId === threadId && !meter.run.ended;
 }
 
+/** What `durableGraph` was told. */
+export interface RunSettings {
+  readonly ledger: Ledger;
+  readonly onFork: "ask" | "run";
+}
+
 /** Runs the graph under the thread's lease, or joins the run around it. */
 export async function* runDurably(
   graph: Compiled,
-  ledger: Ledger,
+  settings: RunSettings,
   input: unknown,
   options: RunOptions | undefined,
   stream: (options: RunOptions) => AsyncGenerator<unknown>,
 ): AsyncGenerator<unknown> {
+  const { ledger } = settings;
   const threadId = threadOf(graph, options);
   if (options !== undefined && joinedRun(options, threadId)) return yield* stream(options);
   const durability = durabilityOf(graph, options);
   const run = await startRun(ledger, threadId, options);
+  run.onFork = settings.onFork;
   let failure: unknown;
   try {
     await refuseResumeOffHead(graph, input, options, threadId);
@@ -143,7 +151,7 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     const bound = saver.forRun(run);
     run.saver = bound;
     checkpointer = bound;
-  } else run.saver = foreignBarrier(checkpointer);
+  } else run.saver = foreignKnowledge(checkpointer);
   const { checkpointDuring: _, ...rest } = options ?? {};
   return {
     ...rest,

@@ -12,11 +12,22 @@ export interface RunBinding {
   lose(error: LonghaulError): void;
 }
 
+/** What can be asked about the checkpoints under a step. */
+export interface Lineage {
+  /** The checkpoints of the enclosing graphs that a checkpoint belongs to, by namespace. */
+  parentsOf(threadId: string, ns: string, id: string): Promise<Readonly<Record<string, string>> | undefined>;
+  /** The source of the checkpoint that followed `ancestorId` on the way to `id`; undefined when it is no ancestor. */
+  sourceAfter(threadId: string, ns: string, ancestorId: string, id: string): Promise<string | undefined>;
+}
+
 /** A checkpointer whose every write belongs to one run. */
-export interface BoundSaver extends BaseCheckpointSaver {
+export interface BoundSaver extends BaseCheckpointSaver, Lineage {
   /** Resolves when every (namespace, checkpoint id) is stored; rejects when one never will be. */
   awaitStored(threadId: string, pairs: readonly (readonly [string, string])[], deadlineMs: number): Promise<void>;
 }
+
+/** What a run knows of its checkpoints. */
+export type CheckpointKnowledge = Lineage & Pick<BoundSaver, "awaitStored">;
 
 /** A checkpointer of ours. */
 export interface RunSaver extends BaseCheckpointSaver {

@@ -7,7 +7,7 @@ import { holdLease, moment } from "../core/lease.js";
 import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained } from "./leave.js";
-import { type BoundSaver, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
+import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 
 /** Another run has the thread. */
 export interface BusyThread {
@@ -27,8 +27,9 @@ export class Run implements RunBinding {
   ended = false;
   /** The claimed steps that are open in this process, by key. */
   readonly open = new Map<string, Promise<unknown>>();
-  /** What can tell whether the checkpoints under a step are stored. */
-  saver: Pick<BoundSaver, "awaitStored"> | undefined;
+  /** What can tell about the checkpoints under a step. */
+  saver: CheckpointKnowledge | undefined;
+  onFork: "ask" | "run" = "ask";
   #retriesLeft = RETRIES_PER_RUN;
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();

@@ -8,16 +8,8 @@ import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/
 import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
-import type { Run } from "./run.js";
-
-/** A place in a running graph. */
-export interface Place {
-  readonly run: Run;
-  readonly position: StepPosition;
-  /** Every (namespace, checkpoint id) that the position was made from; empty when it cannot be seen. */
-  readonly bases: readonly (readonly [string, string])[];
-  readonly signal: AbortSignal;
-}
+import type { Place } from "./place.js";
+import { relationTo } from "./relation.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;
@@ -141,6 +133,7 @@ export function hostAt(place: Place): StepHost {
         throw error;
       }
     },
+    relationTo: (record) => relationTo(record, place),
     pause: (record, question) => {
       throw paused(record, question);
     },

@@ -5,14 +5,15 @@ import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes
 import type { Database } from "./pool.js";
 import { acquireRun, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
 import { findStep } from "./stepRows.js";
-import { beginStep, claimStepAgain, recordRead, renewStep } from "./steps.js";
+import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {
   return {
     namespace,
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
-    begin: (ticket, intent, claimId) => beginStep(database, ticket, intent, claimId),
+    begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),
+    beginWaiting: (ticket, intent, siblingKey) => beginWaiting(database, ticket, intent, siblingKey),
     claimAgain: (ticket, seen, intent, claimId, reason) =>
       claimStepAgain(database, ticket, seen, intent, claimId, reason),
     record: (claim, outcome) => endAttempt(database, claim, outcome),

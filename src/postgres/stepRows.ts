@@ -34,6 +34,7 @@ interface StepRow {
   readonly due_at: Date | null;
   readonly drift_hash: Buffer | null;
   readonly drift_decision: "keep" | "fail" | null;
+  readonly sibling_key: Buffer | null;
   readonly model: string | null;
   // bigint columns arrive as text: a JavaScript number would lose digits without a word.
   readonly input_tokens: string | null;
@@ -49,7 +50,7 @@ interface StepRow {
 const SELECT = `
 select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id, s.task_id,
   s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
-  s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision,
+  s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key,
   greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
   s.model, s.input_tokens, s.output_tokens, s.cached_input_tokens, s.reasoning_tokens, s.cost_nano_usd, s.started_at, s.ended_at, at.now as read_at
 from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
@@ -102,6 +103,7 @@ function toRecord(row: StepRow): StepRecord {
       row.drift_hash === null
         ? undefined
         : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
+    siblingKey: row.sibling_key?.toString("hex"),
     readAt: row.read_at,
   };
 }

@@ -1,7 +1,7 @@
 // Claiming steps: the intent before a write or a model call, the claim again, the read with its result. Each is one
 // statement, so one transaction and one round trip; each checks the thread's lease with a row lock that a takeover
 // must wait for (G2), and appends the step's history.
-import type { BeginAnswer, Claim, RunTicket, StepIntent, StepRecord } from "../core/ledger.js";
+import type { BeginAnswer, BeginOptions, Claim, RunTicket, StepIntent, StepRecord } from "../core/ledger.js";
 import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
 
@@ -16,16 +16,22 @@ const VALUES = `$1::bytea, $2, lease.generation, $3, $4::text, $5::text, $6::tex
 
 const BEGIN = `
 with ${NOW}, ${LEASE},
+alike as (
+  select s.key, s.seq from {schema}.steps s
+  where s.likeness = $21::bigint and s.thread_id = $2 and s.task_id <> $13::text order by s.seq desc limit 3
+),
 made as (
-  insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, claimed_at, started_at)
-  select ${VALUES}, 'RUNNING', 1, $19::uuid, at.now + make_interval(secs => $20::bigint / 1000.0), at.now, at.now from lease, at
+  insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)
+  select ${VALUES}, 'RUNNING', 1, $19::uuid, at.now + make_interval(secs => $20::bigint / 1000.0), $22::bigint, at.now, at.now
+  from lease, at where not exists (select 1 from alike)
   on conflict (key) do nothing returning key
 ),
 told as (
   insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
   select made.key, 1, 1, null, 'RUNNING', 'run', at.now from made, at
 )
-select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made`;
+select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made,
+  (select array_agg(encode(key, 'hex') order by seq desc) from alike) as alike`;
 
 function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
   const { position } = intent;
@@ -51,16 +57,46 @@ function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
   ];
 }
 
+interface Begun {
+  readonly leased: number;
+  readonly made: number;
+  readonly alike: string[] | null;
+}
+
 export async function beginStep(
   database: Database,
   ticket: RunTicket,
   intent: StepIntent,
   claimId: string,
+  { alikeAllowed = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
-  const values = [...intentValues(ticket, intent), claimId, intent.leaseMs];
-  const [row] = await database.query<{ leased: number; made: number }>("begin_step", BEGIN, values);
+  const likeness = intent.likeness ?? null;
+  const values = [...intentValues(ticket, intent), claimId, intent.leaseMs, alikeAllowed ? null : likeness, likeness];
+  const [row] = await database.query<Begun>("begin_step", BEGIN, values);
   if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId, inDoubt: false, failures: 0 } };
-  return afterClaim(database, intent.key, claimId, row?.leased === 1);
+  const answer = await afterClaim(database, intent.key, claimId, row?.leased === 1);
+  return "lost" in answer && row?.leased === 1 && row.alike !== null ? { alike: row.alike } : answer;
+}
+
+const BEGIN_WAITING = `
+with ${NOW}, ${LEASE},
+made as (
+  insert into {schema}.steps (${COLUMNS}, state, attempt, likeness, sibling_key, claimed_at, started_at)
+  select ${VALUES}, 'WAITING_HUMAN', 0, $19::bigint, $20::bytea, at.now, at.now from lease, at
+  on conflict (key) do nothing returning key
+)
+insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
+select made.key, 1, 0, null, 'WAITING_HUMAN', 'run', $21::text, at.now from made, at`;
+
+export async function beginWaiting(
+  database: Database,
+  ticket: RunTicket,
+  intent: StepIntent,
+  siblingKey: string,
+): Promise<void> {
+  const reason = `done before, on another branch of the thread: ${siblingKey}`;
+  const values = [...intentValues(ticket, intent), intent.likeness ?? null, hexToBytes(siblingKey), reason];
+  await database.query("begin_waiting", BEGIN_WAITING, values);
 }
 
 /** Zero rows is a question: our own claim may have been committed with its answer lost (G20). */

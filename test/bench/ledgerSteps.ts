@@ -98,6 +98,7 @@ async function openHost(ledger: Ledger, threadId: string): Promise<StepHost> {
     signal: new AbortController().signal,
     open: new Map(),
     barrier: async () => {},
+    relationTo: async () => "passed",
     pause: unexpected("asked a person"),
     waitUntil: unexpected("waited"),
     lost: unexpected("lost its thread"),

@@ -19,7 +19,7 @@ describe("the transition table", () => {
     for (const state of STATES) if (state !== "READY" && state !== "RUNNING") expect(sourcesOf(state)).not.toEqual([]);
     for (const state of STATES_IN_DOUBT) expect(mayTransition(state, "SUCCEEDED")).toBe(true);
   });
-  it("begins with a claim, or with a read and its result", () => {
-    expect(STATES.filter((to) => mayTransition(null, to))).toEqual(["RUNNING", "SUCCEEDED"]);
+  it("begins with a claim, with a read and its result, or with a question about another branch", () => {
+    expect(STATES.filter((to) => mayTransition(null, to))).toEqual(["RUNNING", "SUCCEEDED", "WAITING_HUMAN"]);
   });
 });

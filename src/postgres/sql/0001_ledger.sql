@@ -71,6 +71,10 @@ create table {schema}.steps (
   due_at timestamptz,
   drift_hash bytea,
   drift_decision text check (drift_decision in ('keep', 'fail')),
+  -- Equal for writes of one thread that would do the same at the same place of the graph; null for what is no such write.
+  likeness bigint,
+  -- The write on another branch that did this before; a person says whether its result is reused.
+  sibling_key bytea,
   model text,
   input_tokens bigint,
   output_tokens bigint,
@@ -89,6 +93,9 @@ create table {schema}.steps (
 create index steps_by_thread on {schema}.steps (thread_id, seq);
 -- `longhaul reconcile list`, the sweeper, and the death of a holder: few rows at any time.
 create index steps_open on {schema}.steps (thread_id) where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED');
+
+-- Before a write's intent: has another branch of the thread done this before (G6)?
+create index steps_by_likeness on {schema}.steps (likeness) where likeness is not null;
 
 -- Append-only: one row for every change of a step, by whom and why. Written in the transaction of the change.
 create table {schema}.step_events (

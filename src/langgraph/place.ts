@@ -1,0 +1,12 @@
+// Where in a running graph some code runs.
+import type { StepPosition } from "../core/step.js";
+import type { Run } from "./run.js";
+
+/** A place in a running graph. */
+export interface Place {
+  readonly run: Run;
+  readonly position: StepPosition;
+  /** Every (namespace, checkpoint id) that the position was made from; empty when it cannot be seen. */
+  readonly bases: readonly (readonly [string, string])[];
+  readonly signal: AbortSignal;
+}

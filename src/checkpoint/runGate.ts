@@ -29,6 +29,8 @@ lease as (
   where t.thread_id = $1::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
 )`;
 
+// $15: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
+// there, so they are cancelled with it, unless they are in doubt (G16).
 // $14: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
 const PUT = `with ${NOW}, ${leaseOf("$13")},
 moved as (
@@ -40,7 +42,17 @@ made as (
   on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id
   where h.checkpoint_id = excluded.checkpoint_id returning 1
 ),
-allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT}
+allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT},
+dead as (
+  update {schema}.steps s set state = 'CANCELLED', due_at = null, ended_at = at.now, events = s.events + 1
+  from stored, at where $15::boolean and s.thread_id = $1 and s.doubt_since is null
+    and s.state in ('READY', 'RETRY_SCHEDULED', 'WAITING_HUMAN')
+  returning s.key, s.attempt, s.events
+),
+told as (
+  insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
+  select dead.key, dead.events, dead.attempt, 'CANCELLED', 'run', 'superseded: the thread went on elsewhere', at.now from dead, at
+)
 select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored`;
 
 const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf("$12")},
@@ -52,6 +64,15 @@ const HEAD = `
 select (select h.checkpoint_id from {schema}.heads h where h.thread_id = $1 and h.checkpoint_ns = $2) as head_row,
   (select c.checkpoint_id from {schema}.checkpoints c where c.thread_id = $1 and c.checkpoint_ns = $2
     order by c.longhaul_seq desc, c.checkpoint_id desc limit 1) as newest`;
+
+function leavesPosition(row: NewCheckpoint): boolean {
+  return row.ns === "" && row.source !== "loop";
+}
+
+interface PutAnswer {
+  readonly leased: number;
+  readonly stored: number;
+}
 
 export class RunGate implements WriteGate {
   readonly stored: StoredIds;
@@ -115,8 +136,8 @@ export class RunGate implements WriteGate {
     }
     const problem = place.problemWith(row);
     if (problem !== undefined) throw this.#lose(new StaleWriterError(problem, { threadId: row.threadId }));
-    const values = [...checkpointValues(row), this.run.ticket.epoch, place.headRow ?? null];
-    const [answer] = await database.query<{ leased: number; stored: number }>("run_put", PUT, values);
+    const values = [...checkpointValues(row), this.run.ticket.epoch, place.headRow ?? null, leavesPosition(row)];
+    const [answer] = await database.query<PutAnswer>("run_put", PUT, values);
     if (answer?.stored === 1 || (await this.#isHead(database, row))) {
       place.moved(row.id);
       this.stored.add(row.ns, row.id);

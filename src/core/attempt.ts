@@ -27,7 +27,7 @@ export async function attempt<O>(
   grantedAt: Moment,
 ): Promise<{ value: O } | typeof AGAIN> {
   const { intent } = call;
-  if (host.signal.aborted) return giveBack(host, claim);
+  if (!isLive(host)) return giveBack(host, claim);
   const controller = new AbortController();
   const lease = holdLease({
     leaseMs: intent.leaseMs,
@@ -47,6 +47,16 @@ export async function attempt<O>(
     return await recordSuccess(call, host, claim, value);
   } finally {
     lease.stop();
+  }
+}
+
+/** Asked right before the call: the process can have been paused since its claim, and the thread be another's by now. */
+function isLive(host: StepHost): boolean {
+  try {
+    host.assertLive();
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -28,8 +28,14 @@ function elapsedMs(since: Moment): number {
   return Math.max(Date.now() - since.wallMs, performance.now() - since.monotonicMs);
 }
 
+export interface HeldLease {
+  /** Looks at the clocks now: a process that was paused can run for a while before its timers tell it. */
+  check(): void;
+  stop(): void;
+}
+
 /** Keeps a lease alive until `stop` is called, and calls `onLost` once when it is or may be over. */
-export function holdLease(options: LeaseOptions): { stop: () => void } {
+export function holdLease(options: LeaseOptions): HeldLease {
   let granted = options.grantedAt;
   let over = false;
   let timer: NodeJS.Timeout | undefined;
@@ -57,16 +63,20 @@ export function holdLease(options: LeaseOptions): { stop: () => void } {
     }
     schedule();
   };
+  const check = () => {
+    if (elapsedMs(granted) >= options.leaseMs) lose("it ran out");
+  };
   const schedule = () => {
     if (over) return;
     const leftMs = options.leaseMs - elapsedMs(granted);
-    if (leftMs <= 0) return lose("it could not be renewed in time");
-    wait(Math.min(leftMs, options.leaseMs / 3), () =>
-      elapsedMs(granted) >= options.leaseMs ? lose("it ran out") : void renew(),
-    );
+    wait(Math.max(0, Math.min(leftMs, options.leaseMs / 3)), () => {
+      check();
+      if (!over) void renew();
+    });
   };
   schedule();
   return {
+    check,
     stop: () => {
       over = true;
       clearTimeout(timer);

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { LonghaulError } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
-import { holdLease, moment } from "../core/lease.js";
+import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained } from "./leave.js";
@@ -33,7 +33,7 @@ export class Run implements RunBinding {
   #retriesLeft = RETRIES_PER_RUN;
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();
-  readonly #lease: { stop: () => void };
+  readonly #lease: HeldLease;
   #lost: LonghaulError | undefined;
 
   private constructor(
@@ -74,7 +74,9 @@ export class Run implements RunBinding {
     return this.ticket.threadId;
   }
 
+  /** Set once the thread is lost. By the clock, not by the timers: they tell a process that was paused too late (G29). */
   get lost(): LonghaulError | undefined {
+    if (this.#lost === undefined) this.#lease.check();
     return this.#lost;
   }
 

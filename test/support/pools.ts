@@ -49,7 +49,7 @@ export function shufflingPool(pool: pg.Pool, random: () => number): PoolLike {
 type Send = () => Promise<pg.QueryResult>;
 
 /** A pool that lets `around` see every statement that has a name. */
-export function listeningPool(pool: pg.Pool, around: (name: string, send: Send) => Promise<pg.QueryResult>): PoolLike {
+export function listeningPool(pool: PoolLike, around: (name: string, send: Send) => Promise<pg.QueryResult>): PoolLike {
   return {
     query: (query, values) => {
       const send: Send = () => (typeof query === "string" ? pool.query(query, values) : pool.query(query));
@@ -58,7 +58,7 @@ export function listeningPool(pool: pg.Pool, around: (name: string, send: Send) 
     },
     connect: () => pool.connect(),
     end: () => pool.end(),
-    on: (event, listener) => pool.on(event, listener),
+    on: (event, listener) => pool.on?.(event, listener),
   };
 }
 

@@ -234,8 +234,9 @@ export function describeCrashes(declaration: Declaration): void {
           const requests = world.count("pay", threadOf(point));
           expect({ point, requests }).toEqual({ point, requests: 1 });
         }
-        // The effect that did not happen is asked for twice: the first "no" comes before the settle time.
-        expect(world.requests.filter(({ what }) => what === "lookup")).toHaveLength(4);
+        // Once for each, and once more where the first "no" came before the settle time.
+        const lookups = world.requests.filter(({ what }) => what === "lookup").length;
+        expect([3, 4]).toContain(lookups);
         expect(first.get("after the intent, before the effect")?.ms).toBeGreaterThanOrEqual(SETTLE_MS);
       });
     }

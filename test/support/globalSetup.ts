@@ -7,11 +7,14 @@ import type { TestProject } from "vitest/node";
 import { startPostgres } from "../../src/embedded/index.js";
 import { openLedger } from "../../src/index.js";
 import { DATABASE, type OpenedLedger } from "../../src/openLedger.js";
+import { compileScripts } from "./compile.js";
 
 declare module "vitest" {
   interface ProvidedContext {
     postgresUrl: string;
     template: string;
+    /** The repository's TypeScript as JavaScript: processes that tests start load it in half the time. */
+    scripts: string;
   }
 }
 
@@ -29,6 +32,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.end();
   project.provide("postgresUrl", server.url);
   project.provide("template", TEMPLATE);
+  project.provide("scripts", await compileScripts(join(home, "scripts")));
   return async () => {
     await server.stop();
     await rm(home, { recursive: true, force: true });

@@ -1,12 +1,8 @@
 // TypeScript in a process of its own: it prints one JSON object a line, and may be killed.
 import { type ChildProcess, spawn } from "node:child_process";
-import { createRequire } from "node:module";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath, pathToFileURL } from "node:url";
-
-const require = createRequire(import.meta.url);
-const tsx = pathToFileURL(require.resolve("tsx")).href;
-const root = new URL("../../", import.meta.url);
+import { inject } from "vitest";
 
 export interface Ended {
   readonly code: number | null;
@@ -28,7 +24,7 @@ process.once("exit", () => {
 
 /** Runs a file of this repository with `argv`. No database of the environment reaches it. */
 export function startScript(path: string, argv: readonly string[] = [], env: NodeJS.ProcessEnv = {}): RunningScript {
-  return startNode(["--import", tsx, fileURLToPath(new URL(path, root)), ...argv], env);
+  return startNode([join(inject("scripts"), path.replace(/ts$/, "js")), ...argv], env);
 }
 
 /** Runs Node with these arguments, as startScript does. */

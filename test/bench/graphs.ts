@@ -43,6 +43,8 @@ const read = durableNode(State, async ({ i }, { step }) => ({
 /** As many connections for each side as threads that run at once. */
 export async function openLoops(server: Server, connections: number): Promise<Loops> {
   const pool = new pg.Pool({ connectionString: await server.createDatabase(), max: connections });
+  // Its connections may still be closing when the database is dropped.
+  pool.on("error", () => {});
   const saver = new PostgresSaver(pool);
   await saver.setup();
   const ledger = openLedger({ url: await server.createDatabase(), maxConnections: connections });

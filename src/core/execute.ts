@@ -27,9 +27,16 @@ export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise
   host.assertLive();
   await host.barrier();
   if (call.intent.effect === "read" && call.intent.kind !== "llm") return readStep(call, host);
-  // A second attempt at the node, while the first one's call is still open in this process, joins it (G12).
-  const open = host.open.get(call.intent.key);
-  if (open !== undefined) return open as Promise<O>;
+  // A second attempt at the node, while the first one's call is still open in this process, joins it (G12). What that
+  // call throws was meant for the attempt that was given up: this one then goes by what is recorded.
+  for (let open = host.open.get(call.intent.key); open !== undefined; open = host.open.get(call.intent.key)) {
+    const joined = await open.then(
+      (value) => ({ value: value as O }),
+      () => undefined,
+    );
+    if (joined !== undefined) return joined.value;
+    host.assertLive();
+  }
   const running = claimedStep(call, host).finally(() => host.open.delete(call.intent.key));
   host.open.set(call.intent.key, running);
   return running;

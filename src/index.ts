@@ -26,7 +26,10 @@ export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { StepEvent } from "./core/ledger.js";
 export type { LookupAnswer } from "./core/lookup.js";
+export type { SagaOptions, SagaReport } from "./core/saga.js";
+export type { SettledStep } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export { compensateNode } from "./langgraph/compensateNode.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
 export { type DurableOptions, durableGraph } from "./langgraph/durableGraph.js";
 export { durableModel } from "./langgraph/durableModel.js";
@@ -42,6 +45,7 @@ export {
   type Operation,
   operation,
 } from "./langgraph/operation.js";
+export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export { redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";

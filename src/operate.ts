@@ -27,7 +27,7 @@ export interface SettleRequest {
 
 export type SettleAnswer =
   | { readonly result: "settled"; readonly threadId: string }
-  /** "It did not happen" counts only from then on: a request may still be on its way. */
+  /** Too early: a request may still be on its way, or somebody is at it. */
   | { readonly result: "not-yet"; readonly notBefore: Date }
   /** Somebody or something settled it before. */
   | { readonly result: "already-settled"; readonly state: StepRecord["state"] };
@@ -46,6 +46,8 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
   const database = await databaseOf(ledger);
   const seen = await findOpen(database, idempotencyKey, by);
   if (outcome === "keep" || outcome === "fail") return settleDrift(database, seen, outcome, request);
+  if (seen.state === "RUNNING" && seen.leaseUntil !== undefined)
+    return { result: "not-yet", notBefore: seen.leaseUntil };
   if (seen.state !== "NEEDS_RECONCILIATION" && seen.state !== "WAITING_HUMAN")
     return { result: "already-settled", state: seen.state };
   if (seen.siblingKey !== undefined && seen.attempt === 0) return settleSibling(database, seen, request);

@@ -31,6 +31,12 @@ for (const command of [
   program.addCommand(exitToo(command));
 }
 
+// A reader that has seen enough (`longhaul runs | head`) is no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
+});
+
 function exitToo(command: Command): Command {
   command.exitOverride();
   for (const inner of command.commands) exitToo(inner);

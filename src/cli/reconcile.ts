@@ -146,7 +146,7 @@ function explain(key: string, answer: Awaited<ReturnType<typeof settle>>): strin
     case "settled":
       return `Settled. Run thread "${answer.threadId}" again, with null as input.`;
     case "not-yet":
-      return `Not yet: a request may still be on its way. "It did not happen" counts from ${answer.notBefore.toISOString()}.`;
+      return `Not yet: it is being run, or a request may still be on its way. Again from ${answer.notBefore.toISOString()}.`;
     case "already-settled":
       return `Step ${key} is ${answer.state}; there is nothing to settle.`;
   }

@@ -14,6 +14,8 @@ export interface StepCall<O> {
   readonly lookup?: Lookup | undefined;
   /** The provider deduplicates by key for as long as `intent.keyLifetimeMs`. */
   readonly idempotent?: boolean;
+  /** Undoes another step: allowed on a thread that is closed to writes. */
+  readonly undo?: boolean;
   /** What a fork does with a write that the branch it left has done. @default "ask" */
   readonly onFork?: "ask" | "run" | undefined;
   readonly retry?: RetryPolicy | undefined;
@@ -36,7 +38,7 @@ export interface StepHost {
   /** How a recorded step's place relates to this one: on the way here, on it but edited since, or on another branch. */
   relationTo(record: StepRecord): Promise<"passed" | "edited" | "forked">;
   /** Leaves the graph until a person has answered. */
-  pause(record: StepRecord, question: PauseQuestion): never;
+  pause(asked: readonly Asked[]): never;
   /** Waits for a time, in the process when it is near, else leaves the graph until then. */
   waitUntil(dueAt: Date, reason: string, key: string): Promise<void>;
   /** Leaves the graph because this run has lost its thread. */
@@ -47,6 +49,12 @@ export interface StepHost {
   /** Whether this run may try anything again; each yes counts against its total. */
   mayRetry(): boolean;
   onStep?: ((event: StepEvent) => void) | undefined;
+}
+
+/** A step, and what a person must say about it. */
+export interface Asked {
+  readonly record: StepRecord;
+  readonly question: PauseQuestion;
 }
 
 export interface PauseQuestion {

@@ -72,14 +72,18 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const { ledger, ticket } = host;
   // A lease counts from before the statement that grants it was sent (G29).
   let asked = moment();
-  let answer = await ledger.begin(ticket, call.intent, randomUUID());
+  const { undo = false } = call;
+  let answer = await ledger.begin(ticket, call.intent, randomUUID(), { undo });
   for (;;) {
     if ("lost" in answer) host.lost();
+    if ("closed" in answer) {
+      throw new CompensatedError(`Thread "${ticket.threadId}" is being undone and takes no new write.`, stepOf(call));
+    }
     if ("alike" in answer) {
       const alone = await standsAlone(call, host, answer.alike);
       asked = moment();
       answer = alone
-        ? await ledger.begin(ticket, call.intent, randomUUID(), { alikeAllowed: true })
+        ? await ledger.begin(ticket, call.intent, randomUUID(), { alikeAllowed: true, undo })
         : await reread(call, host);
       continue;
     }
@@ -95,7 +99,7 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
     asked = moment();
     answer =
       met.next === "claim"
-        ? await ledger.claimAgain(ticket, met.record, call.intent, randomUUID(), met.reason)
+        ? await ledger.claimAgain(ticket, met.record, call.intent, randomUUID(), met.reason, { undo })
         : await reread(call, host);
   }
 }
@@ -113,6 +117,8 @@ async function meet<O>(call: StepCall<O>, host: StepHost, record: StepRecord): P
   switch (record.state) {
     case "SUCCEEDED":
       if (record.inputHash !== intent.inputHash) meetDrift(call, host, record, await noteDrift(call, host, record));
+      else if (record.drift !== undefined && record.drift.decision === undefined)
+        await host.ledger.noteDrift(record, undefined);
       return { next: "replay", record };
     case "READY":
       return { next: "claim", record, reason: record.attempt === 0 ? "first claim" : "runs again" };

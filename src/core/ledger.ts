@@ -115,6 +115,8 @@ export interface Settlement {
 export interface BeginOptions {
   /** Claim although other branches have a step that is alike. */
   readonly alikeAllowed?: boolean;
+  /** An undo, which a thread takes that is closed to writes. */
+  readonly undo?: boolean;
 }
 
 export type BeginAnswer =
@@ -122,6 +124,8 @@ export type BeginAnswer =
   | { readonly existing: StepRecord }
   /** Other branches of the thread did this, or may have; nothing was claimed. */
   | { readonly alike: readonly string[] }
+  /** The thread is being undone: it takes no new write. */
+  | { readonly closed: true }
   | { readonly lost: "lease" };
 
 export interface StepLedger {
@@ -139,6 +143,7 @@ export interface StepLedger {
     intent: StepIntent,
     claimId: string,
     reason: string,
+    options?: BeginOptions,
   ): Promise<BeginAnswer>;
   /** Ends our attempt. "fenced": the attempt is no longer ours. */
   record(claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced">;
@@ -153,9 +158,13 @@ export interface StepLedger {
   recordLateSuccess(claim: Claim, output: string): Promise<"accepted" | "kept as evidence">;
   /** Compare-and-set by something that holds no claim. False when the step has moved on. */
   settle(seen: StepRecord, settlement: Settlement): Promise<boolean>;
-  /** Notes an input that is not the recorded one, and that a person is asked about it. */
-  noteDrift(seen: StepRecord, inputHash: string): Promise<void>;
+  /** Notes an input that is not the recorded one, and that a person is asked about it; undefined when it is gone again. */
+  noteDrift(seen: StepRecord, inputHash: string | undefined): Promise<void>;
   renew(claim: Claim, leaseMs: number): Promise<boolean>;
+  /** Every step of a thread, in the order in which they were first recorded. */
+  steps(threadId: string): Promise<readonly StepRecord[]>;
+  /** Closes a thread for new writes, so that what is undone stays undone (G23). */
+  closeToWrites(ticket: RunTicket): Promise<void>;
 }
 
 /** What a listener is told after a step's commit. */

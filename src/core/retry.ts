@@ -12,6 +12,11 @@ export interface RetryPolicy {
 /** Says what an error means before the pack's own classifier does; undefined leaves it to that one. */
 export type Classifier = (error: unknown) => FailureClass | undefined;
 
+/**
+ * A nearer time is waited for in the process: that costs less than to load the thread again. For a farther one the thread
+ * is left, and the wake stands beside the change that needs it.
+ */
+export const IN_PROCESS_WAIT_MS = 30_000;
 /** A dependency that fails five times in a row over half a minute is down, not unlucky. */
 const MAX_FAILURES = 5;
 /** A run that has tried again a hundred times is in an outage that more requests make worse. */

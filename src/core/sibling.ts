@@ -29,5 +29,5 @@ export function askAboutSibling(host: StepHost, record: StepRecord): never {
   const message =
     `The write "${step}" was done with the same input before the thread was edited or forked (step ${record.siblingKey}). ` +
     `Reuse its result or do it again: longhaul reconcile settle ${record.key} --reuse | --run-again`;
-  return host.pause(record, { kind: "SIBLING_EFFECT", message });
+  return host.pause([{ record, question: { kind: "SIBLING_EFFECT", message } }]);
 }

@@ -13,6 +13,7 @@ import {
   runDurably,
   updateDurably,
 } from "./durableRun.js";
+import { effectsOf } from "./effects.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
 import type { ToolRegistry } from "./toolRegistry.js";
@@ -30,7 +31,8 @@ export interface DurableOptions {
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
-const DURABLE = Symbol.for("langgraph-longhaul.durable");
+/** @internal Where a durable graph keeps what it was told. */
+export const DURABLE = Symbol.for("langgraph-longhaul.durable");
 
 /**
  * Makes a graph durable: the same graph comes out, with the same type. Give it a compiled graph, or a builder to be
@@ -68,12 +70,13 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   if (!isCompiled(graph)) {
     throw new InvalidOptionError("Expected durableGraph's first argument to be a StateGraph or a compiled graph.");
   }
-  const known = (graph as { [DURABLE]?: Ledger })[DURABLE];
-  if (known === options.ledger) return graph;
+  const known = (graph as { [DURABLE]?: RunSettings })[DURABLE];
+  if (known?.ledger === options.ledger) return graph;
   if (known !== undefined)
     throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
   checkGraph(graph);
-  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask" };
+  const effects = effectsOf(options.operations, options.tools);
+  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects };
   return makeDurable(graph.withConfig({}), settings, graph.checkpointer);
 }
 
@@ -91,10 +94,6 @@ function checkOptions(options: DurableOptions): void {
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }
-  const names = (options.operations ?? []).map((operation) => operation.name);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined)
-    throw new InvalidOptionError(`Two operations are called "${twice}". A name is the effect's identity.`);
 }
 
 function checkGraph(graph: Compiled): void {
@@ -149,7 +148,7 @@ function makeDurable(
       if (isDurableSaver(assigned)) checkpointer = assigned;
     },
   });
-  replace(DURABLE, ledger);
+  replace(DURABLE, settings);
   replace("withConfig", (config: object) => makeDurable(withConfig.call(graph, config), settings, checkpointer));
   replace("_streamIterator", (input: unknown, options?: RunOptions) =>
     runDurably(graph, settings, input, options, (inner) => _streamIterator.call(graph, input, inner)),

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { foreignKnowledge } from "./foreignSaver.js";
@@ -59,6 +60,7 @@ function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
 export interface RunSettings {
   readonly ledger: Ledger;
   readonly onFork: "ask" | "run";
+  readonly effects: Effects;
 }
 
 /** Runs the graph under the thread's lease, or joins the run around it. */
@@ -75,6 +77,7 @@ export async function* runDurably(
   const durability = durabilityOf(graph, options);
   const run = await startRun(ledger, threadId, options);
   run.onFork = settings.onFork;
+  run.effects = settings.effects;
   let failure: unknown;
   try {
     await refuseResumeOffHead(graph, input, options, threadId);

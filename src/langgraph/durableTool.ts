@@ -37,6 +37,7 @@ export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
 interface Declaration {
   readonly version: string;
   readonly effect: Effect | "none";
+  readonly options: object;
 }
 
 const declarations = new WeakMap<object, Declaration>();
@@ -70,7 +71,7 @@ export function durableTool<T extends StructuredToolInterface>(
   const { version, effect } = options;
   checkToolOptions(tool, options);
   const copy: T = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool);
-  declarations.set(copy, { version, effect });
+  declarations.set(copy, { version, effect, options });
   if (effect === "none") return copy;
   const original = tool as unknown as CallableTool;
   const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {

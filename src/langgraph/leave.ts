@@ -2,8 +2,7 @@
 // leaves as GraphDrained with a machine-readable reason, so that no retryPolicy, errorHandler or ToolNode takes it for
 // an error (G3, G14).
 import { GraphDrained, GraphInterrupt, isGraphDrained } from "@langchain/langgraph";
-import type { PauseQuestion } from "../core/call.js";
-import type { StepRecord } from "../core/ledger.js";
+import type { Asked } from "../core/call.js";
 
 const PREFIX = "longhaul:";
 
@@ -45,7 +44,11 @@ export function drainReason(error: unknown): DrainReason | undefined {
  * by call order and let a stray resume value be taken for this question's. The record is the truth, and it is read
  * again whenever the task runs again.
  */
-export function paused(record: StepRecord, question: PauseQuestion): GraphInterrupt {
+export function paused(asked: readonly Asked[]): GraphInterrupt {
+  return new GraphInterrupt(asked.map(interruptFor));
+}
+
+function interruptFor({ record, question }: Asked): { id: string; value: object } {
   const { position, name, key, attempt, doubtSince, settledFrom, inputHash } = record;
   const value = {
     kind: question.kind,
@@ -60,5 +63,5 @@ export function paused(record: StepRecord, question: PauseQuestion): GraphInterr
     ...(doubtSince === undefined ? {} : { doubtSince: doubtSince.toISOString() }),
     ...(settledFrom === undefined ? {} : { didNotHappenCountsFrom: settledFrom.toISOString() }),
   };
-  return new GraphInterrupt([{ id: key.slice(0, 32), value }]);
+  return { id: key.slice(0, 32), value };
 }

@@ -1,6 +1,7 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
+import type { Effects } from "../core/effect.js";
 import type { LonghaulError } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
@@ -30,6 +31,8 @@ export class Run implements RunBinding {
   /** What can tell about the checkpoints under a step. */
   saver: CheckpointKnowledge | undefined;
   onFork: "ask" | "run" = "ask";
+  /** What the graph declares, by name. */
+  effects: Effects = new Map();
   #retriesLeft = RETRIES_PER_RUN;
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();

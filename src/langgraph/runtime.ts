@@ -5,6 +5,7 @@ import { getConfig, isGraphBubbleUp, type LangGraphRunnableConfig } from "@langc
 import type { StepHost } from "../core/call.js";
 import { StepScope } from "../core/context.js";
 import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/errors.js";
+import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
@@ -13,8 +14,6 @@ import { relationTo } from "./relation.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;
-/** Waiting this long keeps a worker busy for less than it costs to load the thread again. */
-const IN_PROCESS_WAIT_MS = 30_000;
 /** How often a wait looks at the ledger's clock, which may run differently from ours. */
 const WAIT_LOOK_MS = 250;
 
@@ -134,8 +133,8 @@ export function hostAt(place: Place): StepHost {
       }
     },
     relationTo: (record) => relationTo(record, place),
-    pause: (record, question) => {
-      throw paused(record, question);
+    pause: (asked) => {
+      throw paused(asked);
     },
     waitUntil: (dueAt, reason, key) => waitUntil(place, dueAt, reason, key),
     lost: () => {

@@ -3,8 +3,8 @@
 import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
-import { acquireRun, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
-import { findStep } from "./stepRows.js";
+import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
+import { findStep, stepsOfThread } from "./stepRows.js";
 import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {
@@ -14,14 +14,16 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     find: (key) => findStep(database, key),
     begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),
     beginWaiting: (ticket, intent, siblingKey) => beginWaiting(database, ticket, intent, siblingKey),
-    claimAgain: (ticket, seen, intent, claimId, reason) =>
-      claimStepAgain(database, ticket, seen, intent, claimId, reason),
+    claimAgain: (ticket, seen, intent, claimId, reason, options) =>
+      claimStepAgain(database, ticket, seen, intent, claimId, reason, options),
     record: (claim, outcome) => endAttempt(database, claim, outcome),
     recordRead: (ticket, intent, output, tookMs) => recordRead(database, ticket, intent, output, tookMs),
     recordLateSuccess: (claim, output) => recordLateSuccess(database, claim, output),
     settle: (seen, settlement) => settleStep(database, seen, settlement),
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
+    steps: async (threadId) => (await stepsOfThread(database, threadId)).map(({ record }) => record),
+    closeToWrites: (ticket) => closeToWrites(database, ticket),
   };
 }
 

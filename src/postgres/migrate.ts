@@ -54,13 +54,16 @@ export async function migrate(database: PooledDatabase): Promise<MigrationReport
 
 /** What is applied, by version; empty for a schema that is not there yet. */
 export async function readVersions(database: PooledDatabase): Promise<ReadonlyMap<number, string>> {
-  const { rows: found } = await database.pool.query({
-    text: "select to_regclass($1) is not null as here",
-    values: [`${database.schema}.migrations`],
-  });
-  if (found[0]?.here !== true) return new Map();
-  const { rows } = await database.pool.query(`select version, checksum from ${database.schema}.migrations`);
-  return new Map(rows.map((row) => [row.version as number, row.checksum as string]));
+  const [found] = await database.query<{ here: boolean }>("schema_here", "select to_regclass($1) is not null as here", [
+    `${database.schema}.migrations`,
+  ]);
+  if (found?.here !== true) return new Map();
+  const rows = await database.query<{ version: number; checksum: string }>(
+    "schema_versions",
+    "select version, checksum from {schema}.migrations",
+    [],
+  );
+  return new Map(rows.map(({ version, checksum }) => [version, checksum]));
 }
 
 function assertKnown(

@@ -2,6 +2,7 @@
 // compare-and-set on (state, attempt) within the transition table, appends its history, and writes the wake that it
 // needs, in one statement.
 import type { Claim, Outcome, Settlement, StepRecord } from "../core/ledger.js";
+import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import { mayTransition, sourcesOf } from "../core/step.js";
 import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
@@ -30,7 +31,7 @@ moved as (
   returning s.key, s.thread_id, s.attempt, s.events, s.due_at
 ),
 woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason) select thread_id, due_at, 'retry' from moved where due_at is not null
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select thread_id, due_at, 'retry' from moved where $10::boolean
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at)
 )
 insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
@@ -68,7 +69,9 @@ function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
       : failure === undefined
         ? null
         : `${failure.name}: ${failure.message}`.slice(0, 500);
-  return [outcome.to, failure === undefined ? null : JSON.stringify(failure), failures, effectKnown, dueInMs, reason];
+  const wake = dueInMs !== null && dueInMs > IN_PROCESS_WAIT_MS;
+  const error = failure === undefined ? null : JSON.stringify(failure);
+  return [outcome.to, error, failures, effectKnown, dueInMs, reason, wake];
 }
 
 const SETTLE = `
@@ -80,7 +83,9 @@ moved as (
     doubt_since = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.doubt_since, at.now) end,
     first_unresolved_send_at = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.first_unresolved_send_at, s.claimed_at) end,
     could_send_until = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then greatest(s.could_send_until, s.lease_until) end,
-    lease_until = null, ended_at = case when $4 in ('SUCCEEDED', 'FAILED_PERMANENT') then at.now end, events = s.events + 1
+    lease_until = null,
+    ended_at = case when $4 in ('SUCCEEDED', 'FAILED_PERMANENT') then at.now when $4 in ('COMPENSATING', 'COMPENSATED') then s.ended_at end,
+    events = s.events + 1
   from at where s.key = $1::bytea and s.state = $2 and s.attempt = $3 and (s.state <> 'RUNNING' or s.lease_until <= at.now)
   returning s.key, s.thread_id, s.attempt, s.events, s.due_at
 ),
@@ -123,6 +128,13 @@ told as (
   insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
   select moved.key, moved.events, $2::int, 'SUCCEEDED', 'run', 'a receipt that came late', at.now from moved, at
 ),
+undone as (
+  -- A thread that is being undone has one more effect to undo (G23).
+  insert into {schema}.wakes as w (thread_id, due_at, reason)
+  select s.thread_id, at.now, 'a late receipt to undo' from moved, at, {schema}.steps s join {schema}.threads t using (thread_id)
+  where s.key = moved.key and t.closed_at is not null
+  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
+),
 kept as (
   insert into {schema}.late_receipts (key, attempt, output, differs, at)
   select s.key, $2, $3, s.output is distinct from $3, at.now from {schema}.steps s, at
@@ -151,9 +163,12 @@ moved as (
 insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
 select moved.key, moved.events, moved.attempt, moved.state, moved.state, 'run', $4::text, at.now from moved, at`;
 
-export async function noteDrift(database: Database, seen: StepRecord, inputHash: string): Promise<void> {
-  const reason = `another input came to this key: ${inputHash}`;
-  await database.query("note_drift", NOTE_DRIFT, [hexToBytes(seen.key), seen.attempt, hexToBytes(inputHash), reason]);
+/** Notes another input at a known key, or with `undefined` that the recorded one is back. */
+export async function noteDrift(database: Database, seen: StepRecord, inputHash: string | undefined): Promise<void> {
+  const reason =
+    inputHash === undefined ? "the recorded input is back" : `another input came to this key: ${inputHash}`;
+  const hash = inputHash === undefined ? null : hexToBytes(inputHash);
+  await database.query("note_drift", NOTE_DRIFT, [hexToBytes(seen.key), seen.attempt, hash, reason]);
 }
 
 const DECIDE_DRIFT = `

@@ -29,7 +29,7 @@ const RECONNECT_MS = [0, 50, 250, 1000, 3000];
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? String(error.code) : "";
-  if (/^(08...|57P0[123]|53300)$/.test(code)) return true;
+  if (/^(0800[01346]|57P0[123]|53300)$/.test(code)) return true;
   if (["ECONNRESET", "ECONNREFUSED", "EPIPE", "ETIMEDOUT", "ENOTFOUND"].includes(code)) return true;
   return /Connection terminated|Client has encountered a connection error|connection ended/i.test(error.message);
 }

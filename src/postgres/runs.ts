@@ -38,7 +38,9 @@ export async function acquireRun(
   purpose: RunPurpose = "run",
 ): Promise<AcquireAnswer> {
   const holder = JSON.stringify(describeHolder(runId));
-  for (let deadEpoch: string | null = null; ; ) {
+  // A holder that died without a release, also one whose lease has run out since: the leases of its steps end with it.
+  const [last] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
+  for (let deadEpoch = isProvenDead(last?.holder ?? undefined) ? (last?.epoch ?? null) : null; ; ) {
     const [taken]: { epoch: string; generation: number }[] = await database.query("acquire", ACQUIRE, [
       threadId,
       leaseMs,
@@ -94,6 +96,15 @@ export async function releaseRun(
 ): Promise<void> {
   const error = failure === undefined ? null : JSON.stringify(failure);
   await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, error]);
+}
+
+const CLOSE = `
+update {schema}.threads t set closed_at = coalesce(t.closed_at, at.now)
+from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2`;
+
+/** No write of this thread is claimed any more. */
+export async function closeToWrites(database: Database, ticket: RunTicket): Promise<void> {
+  await database.query("close_to_writes", CLOSE, [ticket.threadId, ticket.epoch]);
 }
 
 const WAKE = `

@@ -6,7 +6,7 @@ import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
 
 const LEASE = `lease as (
-  select t.generation from {schema}.threads t, at
+  select t.generation, t.closed_at is not null as closed from {schema}.threads t, at
   where t.thread_id = $2::text and t.epoch = $3::bigint and t.lease_until > at.now for share of t
 )`;
 const COLUMNS = `key, thread_id, generation, epoch, kind, effect, name, version, call_site, node, superstep, checkpoint_ns,
@@ -23,7 +23,7 @@ alike as (
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)
   select ${VALUES}, 'RUNNING', 1, $19::uuid, at.now + make_interval(secs => $20::bigint / 1000.0), $22::bigint, at.now, at.now
-  from lease, at where not exists (select 1 from alike)
+  from lease, at where not exists (select 1 from alike) and ($4 = 'llm' or $23::boolean or not lease.closed)
   on conflict (key) do nothing returning key
 ),
 told as (
@@ -31,7 +31,7 @@ told as (
   select made.key, 1, 1, null, 'RUNNING', 'run', at.now from made, at
 )
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made,
-  (select array_agg(encode(key, 'hex') order by seq desc) from alike) as alike`;
+  (select closed from lease) as closed, (select array_agg(encode(key, 'hex') order by seq desc) from alike) as alike`;
 
 function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
   const { position } = intent;
@@ -60,6 +60,7 @@ function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
 interface Begun {
   readonly leased: number;
   readonly made: number;
+  readonly closed: boolean | null;
   readonly alike: string[] | null;
 }
 
@@ -68,14 +69,23 @@ export async function beginStep(
   ticket: RunTicket,
   intent: StepIntent,
   claimId: string,
-  { alikeAllowed = false }: BeginOptions = {},
+  { alikeAllowed = false, undo = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
   const likeness = intent.likeness ?? null;
-  const values = [...intentValues(ticket, intent), claimId, intent.leaseMs, alikeAllowed ? null : likeness, likeness];
+  const values = [
+    ...intentValues(ticket, intent),
+    claimId,
+    intent.leaseMs,
+    alikeAllowed ? null : likeness,
+    likeness,
+    undo,
+  ];
   const [row] = await database.query<Begun>("begin_step", BEGIN, values);
   if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId, inDoubt: false, failures: 0 } };
   const answer = await afterClaim(database, intent.key, claimId, row?.leased === 1);
-  return "lost" in answer && row?.leased === 1 && row.alike !== null ? { alike: row.alike } : answer;
+  if (!("lost" in answer) || row?.leased !== 1) return answer;
+  if (row.closed === true) return { closed: true };
+  return row.alike !== null ? { alike: row.alike } : answer;
 }
 
 const BEGIN_WAITING = `
@@ -118,14 +128,14 @@ moved as (
     lease_until = at.now + make_interval(secs => $5::bigint / 1000.0), input_hash = $6::bytea, input = $7::bytea, due_at = null, ended_at = null,
     could_send_until = case when s.state = 'RUNNING' then greatest(s.could_send_until, s.lease_until) else s.could_send_until end,
     events = s.events + 1
-  from lease, at where s.key = $1::bytea and s.state = $8 and s.attempt = $9 and (s.state <> 'RUNNING' or s.lease_until <= at.now)
+  from lease, at where s.key = $1::bytea and s.state = $8 and s.attempt = $9 and (s.kind = 'llm' or $11::boolean or not lease.closed) and (s.state <> 'RUNNING' or s.lease_until <= at.now)
   returning s.key, s.attempt, s.events
 ),
 told as (
   insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
   select moved.key, moved.events, moved.attempt, $8::text, 'RUNNING', 'run', $10::text, at.now from moved, at
 )
-select (select count(*) from lease)::int as leased, (select attempt from moved) as attempt`;
+select (select count(*) from lease)::int as leased, (select closed from lease) as closed, (select attempt from moved) as attempt`;
 
 export async function claimStepAgain(
   database: Database,
@@ -134,6 +144,7 @@ export async function claimStepAgain(
   intent: StepIntent,
   claimId: string,
   reason: string,
+  { undo = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
   const input = intent.input === undefined ? null : Buffer.from(intent.input);
   const said =
@@ -151,10 +162,20 @@ export async function claimStepAgain(
     seen.state,
     seen.attempt,
     said,
+    undo,
   ];
-  const [row] = await database.query<{ leased: number; attempt: number | null }>("claim_again", CLAIM_AGAIN, values);
+  const [row] = await database.query<ClaimedAgain>("claim_again", CLAIM_AGAIN, values);
   if (typeof row?.attempt === "number") return { claim: claimOf(seen, row.attempt, claimId) };
-  return afterClaim(database, seen.key, claimId, row?.leased === 1);
+  const answer = await afterClaim(database, seen.key, claimId, row?.leased === 1);
+  return row?.closed === true && "existing" in answer && answer.existing.state === seen.state
+    ? { closed: true }
+    : answer;
+}
+
+interface ClaimedAgain {
+  readonly leased: number;
+  readonly closed: boolean | null;
+  readonly attempt: number | null;
 }
 
 const RECORD_READ = `

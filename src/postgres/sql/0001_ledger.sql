@@ -8,8 +8,8 @@ create table {schema}.clock (
 );
 insert into {schema}.clock default values;
 
-create function {schema}.ledger_now() returns timestamptz language sql volatile as
-  $$ select clock_timestamp() + make_interval(secs => offset_ms / 1000.0) from {schema}.clock $$;
+create function {schema}.ledger_now() returns timestamptz language sql volatile
+  return (select clock_timestamp() + make_interval(secs => offset_ms / 1000.0) from {schema}.clock);
 
 -- One row a thread. Written by whoever starts, renews and ends a run; deleted never (a tombstone keeps its generation).
 -- The lease: one run at a time. `epoch` rises with every run and fences the one before it.
@@ -23,6 +23,8 @@ create table {schema}.threads (
   state text not null default 'running'
     check (state in ('running', 'waiting', 'due', 'done', 'failed', 'cancelled')),
   error jsonb,
+  -- Set when the thread's effects are being undone: no new write is claimed after that.
+  closed_at timestamptz,
   created_at timestamptz not null,
   updated_at timestamptz not null
 ) with (fillfactor = 70);

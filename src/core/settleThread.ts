@@ -1,0 +1,63 @@
+// Settles a thread's writes of unknown outcome without running its graph: the world is asked about each, by the lookup
+// that is registered under its name. What is left is for a person.
+import type { StepHost } from "./call.js";
+import type { Effects } from "./effect.js";
+import type { StepRecord } from "./ledger.js";
+import { lookUp } from "./lookup.js";
+
+export interface SettledStep {
+  readonly name: string;
+  readonly idempotencyKey: string;
+  readonly outcome: "happened" | "did-not-happen";
+}
+
+export interface SettledThread {
+  readonly settled: readonly SettledStep[];
+  /** What a person must settle. */
+  readonly open: readonly StepRecord[];
+}
+
+/** Whether the outcome of a write is open, and nobody is at it. */
+function isUnknown({ state, effect, leaseLive, doubtSince }: StepRecord): boolean {
+  if (effect !== "write") return false;
+  return (
+    state === "NEEDS_RECONCILIATION" ||
+    (state === "WAITING_HUMAN" && doubtSince !== undefined) ||
+    (state === "RUNNING" && !leaseLive)
+  );
+}
+
+/** Asks the world about every unknown write of the thread; waits, or leaves the graph, where it says "not yet". */
+export async function settleThread(host: StepHost, effects: Effects): Promise<SettledThread> {
+  const settled: SettledStep[] = [];
+  const open: StepRecord[] = [];
+  for (const unknown of (await host.ledger.steps(host.ticket.threadId)).filter(isUnknown)) {
+    const record = await settleOne(host, effects, unknown);
+    if (record.state === "SUCCEEDED")
+      settled.push({ name: record.name, idempotencyKey: record.key, outcome: "happened" });
+    else if (record.state === "READY")
+      settled.push({ name: record.name, idempotencyKey: record.key, outcome: "did-not-happen" });
+    else if (isUnknown(record)) open.push(record);
+  }
+  return { settled, open };
+}
+
+async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord): Promise<StepRecord> {
+  const { ledger } = host;
+  let record = unknown;
+  for (;;) {
+    host.assertLive();
+    const effect = effects.get(record.name);
+    if (record.state === "RUNNING" && !record.leaseLive) {
+      const reason = "the last holder is gone and left no receipt";
+      await ledger.settle(record, { to: "NEEDS_RECONCILIATION", actor: "takeover", reason });
+    } else if (record.state !== "NEEDS_RECONCILIATION" || record.effectKnown || effect?.lookup === undefined) {
+      return record;
+    } else if (record.dueAt !== undefined && record.dueAt > record.readAt) {
+      await host.waitUntil(record.dueAt, "reconcile", record.key);
+    } else {
+      await ledger.settle(record, await lookUp(record, effect.lookup, effect.codec));
+    }
+    record = (await ledger.find(record.key)) ?? record;
+  }
+}

@@ -1,0 +1,211 @@
+// Settling a thread's unknown writes, and undoing its known ones.
+import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  compensateNode,
+  durableGraph,
+  durableNode,
+  type LookupAnswer,
+  operation,
+  reconcileNode,
+  type SagaReport,
+  settle,
+} from "../../src/index.js";
+import { type TestDatabase, testDatabase } from "../support/database.js";
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await testDatabase();
+});
+
+const State = Annotation.Root({
+  go: Annotation<string>,
+  log: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }),
+  report: Annotation<SagaReport | undefined>,
+});
+const thread = (thread_id: string) => ({ configurable: { thread_id } });
+const lost = () => Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+
+const keyOf = (interrupt: { value?: unknown } | undefined) =>
+  (interrupt?.value as { idempotencyKey: string }).idempotencyKey;
+
+/** A provider with accounts a, b, c, d: books, undoes, loses answers, and refuses undos as told. */
+function provider() {
+  const calls: string[] = [];
+  const losing = new Set<string>();
+  const refusing = new Set<string>();
+  const answers = new Map<string, LookupAnswer<string>>();
+  const book = (name: string, looksUp = true) =>
+    operation({
+      name,
+      version: "1.0.0",
+      effect: "write",
+      settleMs: 100,
+      run: async (_input: null) => {
+        calls.push(name);
+        if (losing.has(name)) throw lost();
+        return `${name} booked`;
+      },
+      ...(looksUp
+        ? { lookup: async () => answers.get(name) ?? { outcome: "happened" as const, receipt: `${name} found` } }
+        : {}),
+      compensate: async ({ receipt }) => {
+        calls.push(`undo ${receipt}`);
+        if (refusing.has(name)) throw Object.assign(new Error(`${name} cannot be undone`), { status: 422 });
+      },
+    });
+  return { calls, losing, refusing, answers, book };
+}
+
+describe("compensation", () => {
+  it("CMP-02: settles what is in doubt first, undoes newest first, and shows a failed undo as incomplete", async () => {
+    const p = provider();
+    const [a, b, c, d] = [p.book("a"), p.book("b"), p.book("c"), p.book("d")];
+    p.losing.add("d");
+    p.refusing.add("b");
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => {
+            for (const operation of [a, b, c]) await step.run(operation, null);
+            await step
+              .run({ ...d, onUnknown: "throw", lookup: async () => ({ outcome: "cannot-tell" }) }, null)
+              .catch(() => {});
+            return { log: ["worked"] };
+          }),
+        )
+        .addNode("undo", compensateNode({ done: (report: SagaReport) => ({ report }) }))
+        .addEdge(START, "work")
+        .addEdge("work", "undo")
+        .addEdge("undo", END),
+      { ledger: db.openLedger(), operations: [a, b, c, d] },
+    );
+    await graph.invoke({ go: "" }, thread("cmp-02"));
+    // d is in doubt: nothing is undone before a person has said what became of it.
+    expect(p.calls).toEqual(["a", "b", "c", "d"]);
+    const [question] = (await graph.getState(thread("cmp-02"))).tasks.flatMap((task) => task.interrupts);
+    const idempotencyKey = keyOf(question);
+    await settle(db.openLedger(), { idempotencyKey, by: "ann", outcome: "happened", receipt: "d found" });
+    const { report } = await graph.invoke(null, thread("cmp-02"));
+    expect(p.calls.slice(4)).toEqual(["undo d found", "undo c booked", "undo b booked", "undo a booked"]);
+    expect(report).toMatchObject({ complete: false, failed: [{ name: "b", message: "b cannot be undone" }] });
+    expect(report?.undone.map((step) => step.name)).toEqual(["d", "c", "a"]);
+    const rows = await db.sql(
+      "select name, state from longhaul.steps where thread_id = 'cmp-02' and name not like '%:undo' order by seq",
+    );
+    expect(rows).toEqual([
+      { name: "a", state: "COMPENSATED" },
+      { name: "b", state: "COMPENSATING" },
+      { name: "c", state: "COMPENSATED" },
+      { name: "d", state: "COMPENSATED" },
+    ]);
+  });
+
+  it("is resumable: what was undone is not undone again, and no new write is taken", async () => {
+    const p = provider();
+    const [a, b] = [p.book("a"), p.book("b")];
+    let die = true;
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null), await step.run(b, null)] })),
+        )
+        .addNode(
+          "undo",
+          compensateNode({
+            done: (report: SagaReport) => {
+              if (die) throw new Error("dies after undoing");
+              return { report };
+            },
+          }),
+        )
+        .addNode(
+          "again",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null)] })),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", "undo")
+        .addEdge("undo", "again")
+        .addEdge("again", END),
+      { ledger: db.openLedger(), operations: [a, b] },
+    );
+    await expect(graph.invoke({ go: "" }, thread("resumed"))).rejects.toThrow("dies after");
+    die = false;
+    await expect(graph.invoke(null, thread("resumed"))).rejects.toMatchObject({ code: "COMPENSATED" });
+    expect(p.calls).toEqual(["a", "b", "undo b booked", "undo a booked"]);
+  });
+});
+
+describe("a reconcileNode", () => {
+  it("settles by lookup what it can, and asks about the rest one by one, by id", async () => {
+    const p = provider();
+    const [a, b, c] = [p.book("a"), p.book("b", false), p.book("c", false)];
+    for (const name of ["a", "b", "c"]) p.losing.add(name);
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => {
+            const tries = [a, b, c].map((o) =>
+              step.run({ ...o, onUnknown: "throw", lookup: async () => ({ outcome: "cannot-tell" }) }, null),
+            );
+            await Promise.allSettled(tries);
+            return {};
+          }),
+        )
+        .addNode(
+          "reconcile",
+          reconcileNode({ settled: (steps) => ({ log: steps.map((s) => `${s.name} ${s.outcome}`) }) }),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", "reconcile")
+        .addEdge("reconcile", END),
+      { ledger, operations: [a, b, c] },
+    );
+    await graph.invoke({ go: "" }, thread("reconcile"));
+    const asked = async () => (await graph.getState(thread("reconcile"))).tasks.flatMap((task) => task.interrupts);
+    expect((await asked()).map((i) => (i.value as { name: string }).name).sort()).toEqual(["a", "b", "c"]);
+    for (const { value } of await asked()) {
+      const { idempotencyKey, name } = value as { idempotencyKey: string; name: string };
+      if (name !== "c") await settle(ledger, { idempotencyKey, by: "ann", outcome: "happened", receipt: name });
+    }
+    await graph.invoke(null, thread("reconcile"));
+    const [left, ...others] = await asked();
+    expect(others).toEqual([]);
+    const idempotencyKey = keyOf(left);
+    await settle(ledger, { idempotencyKey, by: "ann", outcome: "write-off", reason: "nobody knows" });
+    expect((await graph.invoke(null, thread("reconcile"))).log).toEqual([]);
+    expect(p.calls).toEqual(["a", "b", "c"]);
+  });
+
+  it("stores the receipt that a registered lookup finds", async () => {
+    const p = provider();
+    const a = p.book("a");
+    p.losing.add("a");
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => {
+            // The closure knows no lookup; the declared operation does.
+            await step.write("a", null, () => a.run(null, {} as never), { onUnknown: "throw" }).catch(() => undefined);
+            return {};
+          }),
+        )
+        .addNode(
+          "reconcile",
+          reconcileNode({ settled: (steps) => ({ log: steps.map((s) => `${s.name} ${s.outcome}`) }) }),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", "reconcile")
+        .addEdge("reconcile", END),
+      { ledger: db.openLedger(), operations: [a] },
+    );
+    expect((await graph.invoke({ go: "" }, thread("found"))).log).toEqual(["a happened"]);
+    const [row] = await db.sql<{ output: Buffer }>("select output from longhaul.steps where thread_id = 'found'");
+    expect(row?.output.toString()).toBe('"a found"');
+  });
+});

@@ -6,7 +6,6 @@ import { type TestDatabase, testDatabase } from "../support/database.js";
 import type { KillPoint } from "../support/pools.js";
 import { type Ended, inParallel, startNode } from "../support/script.js";
 import { startWorld, type World } from "../support/world.js";
-import { lengthenLeases } from "./matrix.js";
 import { type Books, booksOf, recordedOf, type ThreadEnd, threadEnd } from "./orderBooks.js";
 import type { Durability, OrderTask } from "./orderChild.js";
 import { AMOUNTS } from "./orderGraph.js";
@@ -69,12 +68,25 @@ function countedOf({ statements }: Finished): string[] {
   return counted;
 }
 
+/** As if whoever died had just renewed for an hour: whoever comes next must see that it is dead. */
+async function lengthenLiveLeases(thread: string): Promise<void> {
+  for (const table of ["threads", "steps"]) {
+    await db.sql(
+      `update longhaul.${table} set lease_until = now() + interval '1 hour' where thread_id = $1 and lease_until > now()`,
+      [thread],
+    );
+  }
+}
+
 /** Kills the children of one crash, one after the other; false when the run ended before its last point was reached. */
 async function crash(durability: Durability, { thread, kills }: Crash): Promise<boolean> {
   for (const kill of kills) {
     const { signal, code, stderr, lines } = await startChild(durability, [thread], kill);
     expect({ thread, stderr }).toEqual({ thread, stderr: "" });
-    if (signal === "SIGKILL") continue;
+    if (signal === "SIGKILL") {
+      await lengthenLiveLeases(thread);
+      continue;
+    }
     expect({ thread, code, end: lines }).toMatchObject({ code: 0, end: [{ thread }] });
     const sent = countedOf(lines[0] as unknown as Finished);
     expect({ thread, sent: sent.length }).toEqual({ thread, sent: Math.min(sent.length, kill.nth - 1) });
@@ -86,7 +98,6 @@ async function crash(durability: Durability, { thread, kills }: Crash): Promise<
 /** Crashes, then goes on with every thread in new processes, and holds the end against that of the undisturbed run. */
 async function crashAndResume(durability: Durability, crashes: readonly Crash[], like: Finished & { end: ThreadEnd }) {
   const died = await inParallel(crashes, AT_ONCE, (one) => crash(durability, one));
-  await lengthenLeases(db);
   const before = new Map<string, Books>();
   for (const { thread } of crashes) before.set(thread, await recordedOf(db, world, thread));
   const batches: string[][] = [];

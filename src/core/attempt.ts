@@ -1,5 +1,6 @@
 // One attempt at a step, under its lease: calls `run`, and records what came of it. A write that threw is in doubt
 // unless the error proves that nothing was sent.
+import { type Passage, reportTo } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { type Codec, createCodec } from "./codec.js";
 import { runInStep, type StepContext } from "./context.js";
@@ -37,13 +38,17 @@ export async function attempt<O>(
     what: `attempt ${claim.attempt} of step "${intent.name}"`,
   });
   try {
+    const passage = await passBreaker(call, host);
+    if ("openForMs" in passage) return await standBack(host, claim, passage.openForMs);
     const { outcome, started } = callRun(call, [host.signal, controller.signal], claim.attempt);
     let value: O;
     try {
       value = await outcome;
     } catch (error) {
+      await tellBreaker(call, host, passage, error);
       return await recordThrow(call, host, claim, error, started);
     }
+    await tellBreaker(call, host, passage);
     return await recordSuccess(call, host, claim, value);
   } finally {
     lease.stop();
@@ -69,6 +74,30 @@ async function giveBack(host: StepHost, claim: Claim): Promise<typeof AGAIN> {
   );
   host.assertLive();
   return AGAIN;
+}
+
+/** The breaker is open: nothing was sent, and no failure is counted. */
+async function standBack(host: StepHost, claim: Claim, dueInMs: number): Promise<typeof AGAIN> {
+  const to = claim.inDoubt ? "NEEDS_RECONCILIATION" : "RETRY_SCHEDULED";
+  await host.ledger.record(claim, { to, dueInMs: Math.ceil(dueInMs), failure: undefined });
+  return AGAIN;
+}
+
+/** Whether the effect's breaker lets this call pass; without one it always may. */
+export async function passBreaker<O>({ breaker, intent }: StepCall<O>, host: StepHost): Promise<Passage> {
+  if (breaker === undefined) return { pass: "closed", failures: 0 };
+  return host.ledger.breakers.enter(intent.name, breaker, intent.timeoutMs);
+}
+
+export async function tellBreaker<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  passage: Passage,
+  error?: unknown,
+): Promise<void> {
+  if (call.breaker === undefined || (error !== undefined && host.isControlFlow(error))) return;
+  const verdict = error === undefined ? "succeeded" : classifyBy(call.classify, error);
+  await reportTo(host.ledger.breakers, call.intent.name, call.breaker, passage, verdict);
 }
 
 async function recordSuccess<O>(

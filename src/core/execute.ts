@@ -13,7 +13,8 @@
 // A throw is not a "no", and a lease cannot stop a paused process from acting: only the provider's own deduplication
 // can. That is why the key goes to the provider, and why a late success is kept as evidence.
 import { randomUUID } from "node:crypto";
-import { AGAIN, announce, attempt, callRun, codecOf, stepOf } from "./attempt.js";
+import { AGAIN, announce, attempt, callRun, codecOf, passBreaker, stepOf, tellBreaker } from "./attempt.js";
+import type { Passage } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, StepFailedError, UnserializableError } from "./errors.js";
 import { moment } from "./lease.js";
@@ -48,9 +49,11 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const known = await host.ledger.find(intent.key);
   if (known?.output !== undefined) return replay(call, host, known);
   for (let failures = 1; ; failures++) {
+    const passage = await passageOf(call, host);
     try {
       const askedMs = performance.now();
       const value = await callRun(call, [host.signal], 1).outcome;
+      await tellBreaker(call, host, passage);
       const output = codecOf(call).encode(value, `output of ${intent.name}`);
       const stored = await host.ledger.recordRead(host.ticket, intent, output, performance.now() - askedMs);
       if ("lost" in stored) host.lost();
@@ -58,13 +61,27 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       return codecOf(call).decode(stored.output) as O;
     } catch (error) {
       if (host.isControlFlow(error) || error instanceof UnserializableError) throw error;
+      await tellBreaker(call, host, passage, error);
       const again = classifyBy(call.classify, error) !== "permanent" && failures < maxFailures(call.retry);
       if (!again || host.signal.aborted || !host.mayRetry()) throw error;
-      const now = await host.ledger.now();
-      await host.waitUntil(new Date(now.getTime() + backoffMs(failures, error)), "retry", intent.key);
-      host.assertLive();
+      await waitMs(host, backoffMs(failures, error), "retry", intent.key);
     }
   }
+}
+
+/** Waits for the breaker to let the read pass. */
+async function passageOf<O>(call: StepCall<O>, host: StepHost): Promise<Passage> {
+  for (;;) {
+    const passage = await passBreaker(call, host);
+    if (!("openForMs" in passage)) return passage;
+    await waitMs(host, passage.openForMs, "the breaker is open", call.intent.key);
+  }
+}
+
+async function waitMs(host: StepHost, ms: number, reason: string, key: string): Promise<void> {
+  const now = await host.ledger.now();
+  await host.waitUntil(new Date(now.getTime() + ms), reason, key);
+  host.assertLive();
 }
 
 /** A write or a model call: intent, call, receipt. */

@@ -8,6 +8,7 @@
 //   4. Time is the ledger's own: leases, due times and settle times never depend on a worker's clock.
 //   5. While a step is in doubt it can be neither READY, nor FAILED_PERMANENT, nor CANCELLED (G9).
 //   6. What needs a wake writes the wake in the same transaction (G15).
+import type { Breakers } from "./breaker.js";
 import type { RecordedFailure } from "./errors.js";
 import type { Effect, StepKind, StepPosition, StepState, Usage } from "./step.js";
 
@@ -89,10 +90,10 @@ export interface StepRecord {
 export type Outcome =
   | { readonly to: "SUCCEEDED"; readonly output: string; readonly usage: Usage | undefined }
   | { readonly to: "READY"; readonly reason: string; readonly failure?: RecordedFailure }
-  | { readonly to: "RETRY_SCHEDULED"; readonly dueInMs: number; readonly failure: RecordedFailure }
+  | { readonly to: "RETRY_SCHEDULED"; readonly dueInMs: number; readonly failure: RecordedFailure | undefined }
   | {
       readonly to: "NEEDS_RECONCILIATION";
-      readonly failure: RecordedFailure;
+      readonly failure: RecordedFailure | undefined;
       readonly effectKnown?: boolean;
       readonly dueInMs?: number;
     }
@@ -130,6 +131,7 @@ export type BeginAnswer =
 
 export interface StepLedger {
   readonly namespace: string;
+  readonly breakers: Breakers;
   now(): Promise<Date>;
   find(key: string): Promise<StepRecord | undefined>;
   /** Writes the intent of a step that is not recorded yet, as its first attempt; else tells what is recorded. */

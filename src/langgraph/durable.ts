@@ -98,7 +98,7 @@ export function stepsAt(place: Place, scope: StepScope): Step {
 }
 
 function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, O>> {
-  const { timeoutMs, settleMs, keyLifetimeMs, idempotent, lookup, onUnknown, retry, classify } = operation;
+  const { timeoutMs, settleMs, keyLifetimeMs, idempotent, lookup, onUnknown, retry, classify, breaker } = operation;
   return {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(settleMs === undefined ? {} : { settleMs }),
@@ -108,6 +108,7 @@ function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, 
     ...(onUnknown === undefined ? {} : { onUnknown }),
     ...(retry === undefined ? {} : { retry }),
     ...(classify === undefined ? {} : { classify }),
+    ...(breaker === undefined ? {} : { breaker }),
   };
 }
 
@@ -156,6 +157,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     onFork: place.run.onFork,
     retry: step.options.retry,
     classify: step.options.classify,
+    breaker: step.options.breaker,
     ...(step.codec === undefined ? {} : { codec: step.codec }),
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
   };

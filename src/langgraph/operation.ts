@@ -1,5 +1,6 @@
 // Operations: named effects, declared once at module level. A fresh process (a worker, the CLI, a later version of
 // the app) can look such an effect up or undo it; a closure inside a node dies with its process.
+import { type BreakerPolicy, checkBreaker } from "../core/breaker.js";
 import type { StepContext } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { positiveMs } from "../core/lease.js";
@@ -24,6 +25,11 @@ export interface RetryOptions {
    * know is `unknown-sent`.
    */
   readonly classify?: Classifier;
+  /**
+   * Stops calling an effect that keeps failing, in all workers at once: after `threshold` failures in a row nothing is
+   * sent for `cooldownMs`, then one probe. Shared under the effect's name. @default none
+   */
+  readonly breaker?: BreakerPolicy;
 }
 
 /** What the pack may do with a write whose outcome is not known. Times in milliseconds. */
@@ -110,6 +116,7 @@ export function checkEffectOptions(what: string, options: object): void {
     );
   }
   checkRetry(what, (options as RetryOptions).retry);
+  checkBreaker(what, (options as RetryOptions).breaker);
   for (const name of ["lookup", "compensate", "classify"] as const) {
     const value = (options as Record<string, unknown>)[name];
     if (value !== undefined && typeof value !== "function") {

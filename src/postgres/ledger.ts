@@ -1,6 +1,7 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
 import type { RunLedger, StepLedger } from "../core/ledger.js";
+import { createBreakers } from "./breakers.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
@@ -10,6 +11,7 @@ import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "
 export function createStepLedger(database: Database, namespace: string): StepLedger {
   return {
     namespace,
+    breakers: createBreakers(database),
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
     begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),

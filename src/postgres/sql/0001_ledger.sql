@@ -138,3 +138,13 @@ create table {schema}.wakes (
 );
 -- The sweeper: what is due, oldest first.
 create index wakes_due on {schema}.wakes (due_at);
+
+-- Circuit breakers, one for each effect that declares one. Written by the workers whose calls fail; a row is deleted when
+-- the other side is well again.
+create table {schema}.breakers (
+  name text primary key,
+  failures integer not null,
+  opened_at timestamptz,
+  -- One worker is trying, until then at the latest.
+  probe_until timestamptz
+);

@@ -27,7 +27,7 @@ export * from "./core/errors.js";
 export type { StepEvent } from "./core/ledger.js";
 export type { LookupAnswer } from "./core/lookup.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
-export type { SettledStep } from "./core/settleThread.js";
+export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
 export { compensateNode } from "./langgraph/compensateNode.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
@@ -48,4 +48,4 @@ export {
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
-export { redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";
+export { compensate, reconcile, redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";

@@ -4,8 +4,12 @@ import { createCodec } from "./core/codec.js";
 import { InvalidOptionError, NotFoundError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import type { StepRecord } from "./core/ledger.js";
+import { compensateThread, type SagaOptions, type SagaReport } from "./core/saga.js";
+import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
+import { operateOn } from "./langgraph/operateOn.js";
 import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { acknowledgeDuplicates } from "./postgres/lateReceipts.js";
 import { decideDrift, settleStep } from "./postgres/outcomes.js";
 import type { PooledDatabase } from "./postgres/pool.js";
 import { listThreads } from "./postgres/runs.js";
@@ -18,9 +22,17 @@ export interface SettleRequest {
   /**
    * `happened` (with its `receipt`: what the step's function would have returned), `did-not-happen`, `write-off`
    * (never mind: the step fails for good); for another input at a known key `keep` or `fail`; for a write that another
-   * branch has done `reuse` or `run-again`.
+   * branch has done `reuse` or `run-again`; for an effect that happened twice `acknowledge`.
    */
-  readonly outcome: "happened" | "did-not-happen" | "write-off" | "keep" | "fail" | "reuse" | "run-again";
+  readonly outcome:
+    | "happened"
+    | "did-not-happen"
+    | "write-off"
+    | "keep"
+    | "fail"
+    | "reuse"
+    | "run-again"
+    | "acknowledge";
   readonly receipt?: unknown;
   readonly reason?: string;
 }
@@ -45,6 +57,12 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
     throw new InvalidOptionError("A write-off needs a `reason`: it gives up an effect that may have happened.");
   const database = await databaseOf(ledger);
   const seen = await findOpen(database, idempotencyKey, by);
+  if (outcome === "acknowledge") {
+    const known = await acknowledgeDuplicates(database, seen.key, by, request.reason ?? `known to ${by}`);
+    return known
+      ? { result: "settled", threadId: seen.position.threadId }
+      : { result: "already-settled", state: seen.state };
+  }
   if (outcome === "keep" || outcome === "fail") return settleDrift(database, seen, outcome, request);
   if (seen.state === "RUNNING" && seen.leaseUntil !== undefined)
     return { result: "not-yet", notBefore: seen.leaseUntil };
@@ -165,6 +183,32 @@ export async function redrive(
     if (await settleStep(database, record, { to: "READY", actor: by, reason, wake: true })) redriven.push(record.key);
   }
   return redriven;
+}
+
+/**
+ * Asks the world about every write of a thread whose outcome is not known, without running its graph. What the lookups
+ * cannot tell stays for a person.
+ *
+ * @param graph a durable graph that declares the thread's operations and tools
+ * @throws ThreadBusyError while a run has the thread.
+ */
+export async function reconcile(ledger: Ledger, graph: object, request: { threadId: string }): Promise<SettledThread> {
+  return operateOn(ledger, graph, request.threadId, (host, effects) => settleThread(host, effects));
+}
+
+/**
+ * Undoes what a thread did, newest first, and closes it to new writes. Call it again after an undo that failed was
+ * mended (and redriven): what was undone stays undone.
+ *
+ * @param graph a durable graph that declares the thread's operations and tools
+ * @throws ThreadBusyError while a run has the thread, OutcomeUnknownError when a write or an undo must be settled first.
+ */
+export async function compensate(
+  ledger: Ledger,
+  graph: object,
+  request: { threadId: string } & SagaOptions,
+): Promise<SagaReport> {
+  return operateOn(ledger, graph, request.threadId, (host, effects) => compensateThread(host, effects, request));
 }
 
 function databaseOf(ledger: Ledger): Promise<PooledDatabase> {

@@ -1,5 +1,6 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
+import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
@@ -98,12 +99,21 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
     "select count(*)::int as overdue from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute'",
     [],
   );
+  const duplicates = await duplicateEffects(database, 1000);
   const overdue = late?.overdue ?? 0;
   return [
     {
       check: "in doubt",
       ok: unsettled.length === 0,
       detail: unsettled.length === 0 ? "nothing" : `${unsettled.length} steps; see longhaul reconcile list`,
+    },
+    {
+      check: "effects",
+      ok: duplicates.length === 0,
+      detail:
+        duplicates.length === 0
+          ? "none happened twice"
+          : `${duplicates.length} happened twice; see longhaul reconcile list`,
     },
     {
       check: "due threads",

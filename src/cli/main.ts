@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
+import { compensateCommand } from "./compensate.js";
 import { doctorCommand } from "./doctor.js";
 import { migrateCommand } from "./migrate.js";
 import { reconcileCommand } from "./reconcile.js";
@@ -25,6 +26,7 @@ for (const command of [
   showCommand(),
   reconcileCommand(),
   redriveCommand(),
+  compensateCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

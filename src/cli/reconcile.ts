@@ -3,6 +3,7 @@ import { type Command, Command as Group } from "commander";
 import { InvalidOptionError } from "../core/errors.js";
 import type { StepRecord } from "../core/ledger.js";
 import { type SettleRequest, settle } from "../operate.js";
+import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
 import { printJson, printLine, printTable, showTime } from "./output.js";
@@ -17,14 +18,17 @@ export function reconcileCommand(): Command {
 function listCommand(): Command {
   return databaseCommand("list", "list what a lookup or a person must settle, the oldest first").action(
     async (options: ConnectOptions) => {
-      const steps = await withLedger(options, (_ledger, database) => unsettledSteps(database, 500));
-      if (options.json) for (const step of steps) printJson(toJson(step));
-      else if (steps.length === 0) printLine("Nothing is in doubt.");
+      const { steps, duplicates } = await withLedger(options, async (_ledger, database) => ({
+        steps: await unsettledSteps(database, 500),
+        duplicates: await duplicateEffects(database, 500),
+      }));
+      if (options.json) {
+        for (const step of steps) printJson(toJson(step));
+        for (const duplicate of duplicates) printJson({ ...duplicate, question: "duplicate" });
+      } else if (steps.length + duplicates.length === 0) printLine("Nothing is in doubt.");
       else {
-        printTable(
-          ["thread", "node/step", "in doubt since", '"did not happen" counts from', "why", "key"],
-          steps.map(toRow),
-        );
+        const head = ["thread", "node/step", "in doubt since", '"did not happen" counts from', "why", "key"];
+        printTable(head, [...steps.map(toRow), ...duplicates.map(duplicateRow)]);
         printLine(
           "\nSettle one: longhaul reconcile settle <key> --happened '<json>' | --did-not-happen | --write-off --reason …",
         );
@@ -76,6 +80,10 @@ function toRow(step: StepRecord): string[] {
   ];
 }
 
+function duplicateRow({ threadId, node, name, at, key }: DuplicateEffect): string[] {
+  return [threadId, `${node}/${name}`, showTime(at), "", "it happened TWICE: deal with it, then --acknowledge", key];
+}
+
 interface SettleOptions extends ConnectOptions {
   readonly happened?: string;
   readonly didNotHappen?: boolean;
@@ -84,6 +92,7 @@ interface SettleOptions extends ConnectOptions {
   readonly fail?: boolean;
   readonly reuse?: boolean;
   readonly runAgain?: boolean;
+  readonly acknowledge?: boolean;
   readonly by: string;
   readonly reason?: string;
 }
@@ -98,6 +107,7 @@ function settleCommand(): Command {
     .option("--fail", "another input came: fail the step's caller")
     .option("--reuse", "another branch has done this: use its result")
     .option("--run-again", "another branch has done this: do it again")
+    .option("--acknowledge", "it happened twice: known, and dealt with")
     .option("--by <who>", "who says so", systemUser())
     .option("--reason <text>", "why; goes to the step's history")
     .action(async (key: string, options: SettleOptions) => {
@@ -118,12 +128,13 @@ function toRequest(idempotencyKey: string, options: SettleOptions): SettleReques
     fail: options.fail === true,
     reuse: options.reuse === true,
     "run-again": options.runAgain === true,
+    acknowledge: options.acknowledge === true,
   };
   const outcomes = (Object.keys(given) as (keyof typeof given)[]).filter((name) => given[name]);
   const [outcome] = outcomes;
   if (outcome === undefined || outcomes.length > 1) {
     throw new InvalidOptionError(
-      "Give one of --happened '<json>', --did-not-happen, --write-off, --keep, --fail, --reuse, --run-again.",
+      "Give one of --happened '<json>', --did-not-happen, --write-off, --keep, --fail, --reuse, --run-again, --acknowledge.",
     );
   }
   const reason = options.reason === undefined ? {} : { reason: options.reason };

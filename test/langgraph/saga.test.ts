@@ -2,16 +2,19 @@
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
+  compensate,
   compensateNode,
   durableGraph,
   durableNode,
   type LookupAnswer,
   operation,
+  reconcile,
   reconcileNode,
   type SagaReport,
   settle,
 } from "../../src/index.js";
-import { type TestDatabase, testDatabase } from "../support/database.js";
+import { duplicateEffects } from "../../src/postgres/lateReceipts.js";
+import { databaseOf, type TestDatabase, testDatabase } from "../support/database.js";
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -209,5 +212,83 @@ describe("a reconcileNode", () => {
     expect((await graph.invoke({ go: "" }, thread("found"))).log).toEqual(["a happened"]);
     const [row] = await db.sql<{ output: Buffer }>("select output from longhaul.steps where thread_id = 'found'");
     expect(row?.output.toString()).toBe('"a found"');
+  });
+});
+
+describe("work on a thread from outside its graph", () => {
+  it("reconciles by lookup and compensates, by the effects that the graph declares", async () => {
+    const p = provider();
+    const [a, b] = [p.book("a"), p.book("b")];
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => {
+            await step.run(a, null);
+            await step.write("b", null, async () => Promise.reject(lost()), { onUnknown: "throw" }).catch(() => {});
+            return {};
+          }),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger, operations: [a, b] },
+    );
+    await graph.invoke({ go: "" }, thread("outside"));
+    expect(await reconcile(ledger, graph, { threadId: "outside" })).toMatchObject({
+      settled: [{ name: "b", outcome: "happened" }],
+      open: [],
+    });
+    const report = await compensate(ledger, graph, { threadId: "outside" });
+    expect(report).toMatchObject({ complete: true, failed: [], notDeclared: [] });
+    expect(p.calls).toEqual(["a", "undo b found", "undo a booked"]);
+    expect(await compensate(ledger, graph, { threadId: "outside" })).toMatchObject({ complete: true });
+    expect(p.calls).toHaveLength(3);
+    await expect(compensate(ledger, {}, { threadId: "outside" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  });
+
+  it("DSE-09: keeps a second receipt as evidence, and shows the effect as happened twice until a person knows of it", async () => {
+    const ledger = db.openLedger();
+    let resolve: (receipt: string) => void = () => {};
+    const promise = new Promise<string>((done) => {
+      resolve = done;
+    });
+    const attempts: number[] = [];
+    const pay = operation({
+      name: "pay",
+      version: "1.0.0",
+      effect: "write",
+      timeoutMs: 50,
+      settleMs: 50,
+      run: async (_input: null, { attempt }) => {
+        attempts.push(attempt);
+        return attempt === 1 ? promise : "second";
+      },
+      lookup: async () => ({ outcome: "did-not-happen" }),
+    });
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(pay, null)] })),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger },
+    );
+    expect((await graph.invoke({ go: "" }, thread("twice"))).log).toEqual(["second"]);
+    expect(attempts).toEqual([1, 2]);
+    resolve("first, but late");
+    const found = async () =>
+      (await duplicateEffects(await databaseOf(ledger), 10)).map(({ name, attempt }) => ({ name, attempt }));
+    await expect.poll(found).toEqual([{ name: "pay", attempt: 1 }]);
+    const [row] = await db.sql<{ key: string }>(
+      "select encode(key, 'hex') as key from longhaul.steps where thread_id = 'twice'",
+    );
+    const idempotencyKey = row?.key ?? "";
+    expect(await settle(ledger, { idempotencyKey, by: "ann", outcome: "acknowledge" })).toMatchObject({
+      result: "settled",
+    });
+    expect(await found()).toEqual([]);
   });
 });

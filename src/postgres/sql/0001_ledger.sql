@@ -119,8 +119,14 @@ create table {schema}.late_receipts (
   output bytea not null,
   differs boolean not null,
   at timestamptz not null,
+  -- Two different receipts are two effects: a person says that it is known.
+  acknowledged_by text,
+  acknowledged_at timestamptz,
+  reason text,
   primary key (key, attempt)
 );
+-- `longhaul reconcile list`: hardly ever a row.
+create index late_receipts_open on {schema}.late_receipts (key) where differs and acknowledged_by is null;
 
 -- The head of each checkpoint namespace: the compare-and-set that keeps a second writer out. Written by LedgerSaver.
 create table {schema}.heads (

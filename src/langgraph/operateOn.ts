@@ -1,0 +1,48 @@
+// Work on a thread from outside its graph, under the thread's lease: no run can start meanwhile.
+import type { StepHost } from "../core/call.js";
+import type { Effects } from "../core/effect.js";
+import { InvalidOptionError, OutcomeUnknownError, ThreadBusyError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
+import { DURABLE } from "./durableGraph.js";
+import type { RunSettings } from "./durableRun.js";
+import type { Ledger } from "./ledger.js";
+import { Run } from "./run.js";
+import { hostAt } from "./runtime.js";
+
+/** Takes the thread, works on it with the effects that the graph declares, and gives it free. */
+export async function operateOn<T>(
+  ledger: Ledger,
+  graph: object,
+  threadId: string,
+  work: (host: StepHost, effects: Effects) => Promise<T>,
+): Promise<T> {
+  const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
+  if (settings === undefined) throw new InvalidOptionError("Expected a graph that durableGraph made.");
+  const run = await Run.start(ledger, checkId("threadId", threadId), "update");
+  if ("busyUntil" in run) {
+    throw new ThreadBusyError(`Thread "${threadId}" is being run by ${run.by}. Cancel that run or wait for its end.`, {
+      threadId,
+    });
+  }
+  try {
+    return await work(outsideHost(run, threadId), settings.effects);
+  } finally {
+    await run.end();
+  }
+}
+
+/** No graph is there to be left: what a person must answer is an error that says so. */
+function outsideHost(run: Run, threadId: string): StepHost {
+  const position = { threadId, node: "", taskId: "", checkpointNs: "", checkpointId: "", superstep: 0 };
+  return {
+    ...hostAt({ run, position, bases: [], signal: run.signal }),
+    pause: ([first]) => {
+      throw new OutcomeUnknownError(
+        first?.question.message ?? "",
+        first?.record.key ?? "",
+        first?.record.attempt ?? 0,
+        { threadId },
+      );
+    },
+  };
+}

@@ -8,6 +8,7 @@ import { listeningPool } from "./pools.js";
 import { type WorkerOptions, workerGraph } from "./workerGraph.js";
 
 export interface WorkerTask extends WorkerOptions {
+  readonly thread: string;
   readonly url: string;
   readonly worldUrl: string;
   /** `resume` answers the thread's question; without it the thread goes on with null. */

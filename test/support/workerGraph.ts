@@ -1,6 +1,6 @@
 // The graph that two workers run on one thread, with everything around its payment that could mistake a lost race for a
 // failure: a retryPolicy, an error handler, an undo. What runs and what happens is counted by the world.
-import { Annotation, Command, END, interrupt, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, Command, END, getConfig, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { durableGraph, durableNode, type Ledger, type LookupAnswer, type Step } from "../../src/index.js";
 import type { Payment } from "./world.js";
 
@@ -12,7 +12,8 @@ export const SHAPES = ["guarded", "nested", "two writes", "three writes", "askin
 export type Shape = (typeof SHAPES)[number];
 
 export interface WorkerOptions {
-  readonly thread: string;
+  /** How the world is told of it. @default the thread that runs */
+  readonly thread?: string;
   readonly shape: Shape;
   /** @default "look" */
   readonly lookup?: "look" | "cannot-tell";
@@ -27,8 +28,11 @@ const State = Annotation.Root({
 });
 
 export function workerGraph(ledger: Ledger, worldUrl: string, options: WorkerOptions) {
-  const { thread, shape, lookup: looks = "look", settleMs = 300, timeoutMs = 60_000, fails } = options;
-  const ask = (path: string, init: RequestInit = {}) => fetch(`${worldUrl}/${path}?thread=${thread}`, init);
+  const { shape, lookup: looks = "look", settleMs = 300, timeoutMs = 60_000, fails } = options;
+  const ask = (path: string, init: RequestInit = {}) => {
+    const thread = options.thread ?? String(getConfig()?.configurable?.["thread_id"]);
+    return fetch(`${worldUrl}/${path}?thread=${thread}`, init);
+  };
   const lookup = async ({ idempotencyKey }: { idempotencyKey: string }): Promise<LookupAnswer<Payment>> => {
     if (looks === "cannot-tell") return { outcome: "cannot-tell" };
     const found = await ask("lookup", { headers: { "idempotency-key": idempotencyKey } });

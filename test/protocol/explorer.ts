@@ -30,6 +30,7 @@ interface Declaration {
 }
 const DECLARATIONS: readonly Declaration[] = [
   { kind: "node", lookup: true, idempotent: false },
+  { kind: "node", lookup: true, idempotent: false },
   { kind: "node", lookup: false, idempotent: false },
   { kind: "node", lookup: false, idempotent: true },
   { kind: "node", lookup: true, idempotent: true },
@@ -88,7 +89,7 @@ export class Exploration {
   async #explore([first = 0, second = 0, ...choices]: readonly number[]): Promise<void> {
     await this.#setClock(0);
     // The first step is a write: what comes before it matters less than what comes of it.
-    this.#steps = [this.#plan("a", DECLARATIONS[first % 4]), this.#plan("b", DECLARATIONS[second % 5])];
+    this.#steps = [this.#plan("a", DECLARATIONS[first % 5]), this.#plan("b", DECLARATIONS[second % 6])];
     for (const choice of choices) {
       if (this.#alive().length === 0 && this.#isOver()) break;
       await this.#perform(pick(this.#actions(), choice));
@@ -178,7 +179,7 @@ export class Exploration {
     const actions: Action[] = [
       {
         label: `${name} crashes`,
-        weight: 1,
+        weight: 0.6,
         quiet: true,
         perform: () => {
           worker.dead = true;
@@ -262,7 +263,7 @@ export class Exploration {
   /** How a call can end that was sent. */
   #endsOf(worker: Worker, key: string): [label: string, weight: number, end: CallEnd][] {
     const request = this.#outside.requestsOf(key).findLast((sent) => sent.worker === worker.name);
-    const ends: [string, number, CallEnd][] = [["its call times out", 3, { error: failure("ETIMEDOUT") }]];
+    const ends: [string, number, CallEnd][] = [["its call times out", 6, { error: failure("ETIMEDOUT") }]];
     if (request?.receipt !== undefined) ends.push([`its answer arrives`, 8, { receipt: request.receipt }]);
     if (request?.state === "refused") {
       ends.push(
@@ -280,7 +281,7 @@ export class Exploration {
         request.state = state;
       };
       return [
-        { label: `${name} arrives`, weight: 6, quiet: true, perform: () => this.#land(request) },
+        { label: `${name} arrives`, weight: 4, quiet: true, perform: () => this.#land(request) },
         { label: `${name} gets lost`, weight: 2, quiet: true, perform: to("lost") },
         { label: `${name} is refused`, weight: 2, quiet: true, perform: to("refused") },
       ];
@@ -289,7 +290,7 @@ export class Exploration {
     const perform = () => {
       request.visible = true;
     };
-    return [{ label: `${name} becomes visible`, weight: 3, quiet: true, perform }];
+    return [{ label: `${name} becomes visible`, weight: 2, quiet: true, perform }];
   }
 
   #land(request: Request): void {

@@ -455,7 +455,7 @@ export class Exploration {
       name: "model_read",
       text: `select t.epoch, (extract(epoch from t.lease_until) * 1000)::float8 as lease_until_ms, coalesce((select json_agg(json_build_object(
           'key', encode(s.key, 'hex'), 'state', s.state, 'effect', s.effect, 'attempt', s.attempt, 'claim_id', s.claim_id,
-          'events', s.events, 'doubt', s.doubt_since is not null, 'output', convert_from(s.output, 'utf8'),
+          'doubt', s.doubt_since is not null, 'output', convert_from(s.output, 'utf8'),
           'leased', s.lease_until > at.now, 'drift_hash', encode(s.drift_hash, 'hex'), 'drift_decision', s.drift_decision,
           'history', (select json_agg(json_build_array(e.n, e.attempt, e.from_state, e.to_state) order by e.n)
             from ${schema}.step_events e where e.key = s.key)))

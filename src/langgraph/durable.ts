@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
-import { InvalidOptionError } from "../core/errors.js";
+import { InvalidOptionError, StepUsageError } from "../core/errors.js";
 import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import { positiveMs } from "../core/lease.js";
@@ -142,6 +142,7 @@ const SETTLE_MARGIN_MS = 60_000;
 export async function performStep<I, O>(place: Place, scope: StepScope, step: PerformedStep<I, O>): Promise<O> {
   if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
   checkId("step name", step.name);
+  if (place.moved && step.effect === "write") throw movedWrite(place, step.name);
   const { key, timeoutMs } = step.options;
   if (key !== undefined) checkId(`key of step "${step.name}"`, key);
   if (timeoutMs !== undefined) positiveMs(`timeoutMs of step "${step.name}"`, timeoutMs);
@@ -163,6 +164,14 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
   };
   const keyed = key !== undefined || step.callSite !== undefined;
   return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, call));
+}
+
+function movedWrite({ position }: Place, name: string): StepUsageError {
+  return new StepUsageError(
+    `The write "${name}" is in a subgraph that a retried node has entered again, and LangGraph gave it a new identity there, ` +
+      "under which it would happen twice. Make the node that calls the subgraph a durableNode.",
+    { threadId: position.threadId, step: `${position.node}/${name}` },
+  );
 }
 
 /** A run that has lost its thread leaves as drained, whatever the loss broke on the way (G3). */

@@ -102,8 +102,14 @@ function checkGraph(graph: Compiled): void {
       `This graph was compiled with \`checkpointer: ${graph.checkpointer}\`, so nothing would be left after a crash. Compile it without that option.`,
     );
   }
+  refuseRetriedSubgraphs(graph);
+}
+
+function refuseRetriedSubgraphs(graph: Compiled): void {
   for (const [name, node] of Object.entries(graph.nodes)) {
-    if (node.retryPolicy !== undefined && isCompiled(node.bound)) {
+    if (!isCompiled(node.bound)) continue;
+    refuseRetriedSubgraphs(node.bound);
+    if (node.retryPolicy !== undefined) {
       throw new InvalidOptionError(
         `Node "${name}" is a compiled subgraph with a retryPolicy. LangGraph gives the steps below it new identities on a retry, so writes would happen twice. ` +
           "Put the retryPolicy on the nodes inside it, or wrap the call in a durableNode.",

@@ -158,6 +158,8 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
   const { checkpointDuring: _, ...rest } = options ?? {};
   return {
     ...rest,
+    // What a client says here would otherwise pass for the thread that the run has.
+    metadata: { ...options?.metadata, thread_id: run.threadId },
     callbacks: withMeter(options?.callbacks, new Meter(run)),
     signal: options?.signal === undefined ? run.signal : AbortSignal.any([options.signal, run.signal]),
     configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer },

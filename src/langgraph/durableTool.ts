@@ -4,11 +4,12 @@ import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
-import { InvalidOptionError } from "../core/errors.js";
+import { DatabaseError, DurabilityBarrierError, InvalidOptionError } from "../core/errors.js";
 import type { Effect } from "../core/step.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, type EffectOptions } from "./operation.js";
+import type { Place } from "./place.js";
 import { locate, scopeOf } from "./runtime.js";
 
 /** The arguments of a tool, from its schema. */
@@ -77,7 +78,7 @@ export function durableTool<T extends StructuredToolInterface>(
   const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
     const place = locate(config, `The durable tool "${tool.name}"`);
     const callSite = config.toolCall?.id ?? config.toolCallId;
-    return performStep(place, scopeOf(config, place.position.node), {
+    const recorded = performStep(place, scopeOf(config, place.position.node), {
       kind: "tool",
       effect,
       name: tool.name,
@@ -88,9 +89,22 @@ export function durableTool<T extends StructuredToolInterface>(
       options: options as Partial<EffectOptions<unknown, unknown>>,
       ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}` }),
     });
+    return recorded.catch((error: unknown) => {
+      throw leaveWhenUnrecorded(place, error);
+    });
   };
   Object.defineProperty(copy, "_call", { value: call, configurable: true });
   return copy;
+}
+
+/**
+ * A call that could not be recorded has no answer for the model: a ToolNode would make an error message of it, and the
+ * model would call again under another id. The run gives up instead, and the next one goes by what is recorded.
+ */
+function leaveWhenUnrecorded(place: Place, error: unknown): unknown {
+  if (!(error instanceof DatabaseError || error instanceof DurabilityBarrierError)) return error;
+  place.run.lose(error);
+  return place.run.leave();
 }
 
 function checkToolOptions<T extends StructuredToolInterface>(

@@ -21,6 +21,8 @@ export class Meter extends GraphCallbackHandler {
   override awaitHandlers = true;
   override raiseError = true;
   readonly #places = new Map<string, CallPlace>();
+  /** Attempts at each task, by its namespace, since its count of subgraph calls began. */
+  readonly #attempts = new Map<string, number>();
 
   constructor(readonly run: Run) {
     super();
@@ -29,6 +31,20 @@ export class Meter extends GraphCallbackHandler {
   /** Where the callback run `runId` takes place: the node attempt or tool call around it. */
   placeOf(runId: string | undefined): CallPlace | undefined {
     return runId === undefined ? undefined : this.#places.get(runId);
+  }
+
+  /** The attempt at the task begins to count its subgraph calls. */
+  countsSubgraphsAnew(taskNs: string): void {
+    this.#attempts.set(taskNs, 1);
+  }
+
+  /**
+   * Whether LangGraph gave a place below a retried task another identity than on the attempt before: its subgraph calls
+   * were counted on, and are the end of the task's namespace (`outer:<id>|1`).
+   */
+  hasMoved(ns: string): boolean {
+    const counted = [...ns.matchAll(/\|\d+(?=\||$)/g)];
+    return counted.some(({ index }) => (this.#attempts.get(ns.slice(0, index)) ?? 1) > 1);
   }
 
   override handleInterrupt(): void {
@@ -49,6 +65,8 @@ export class Meter extends GraphCallbackHandler {
     // A node's own run opens a new attempt; everything below it belongs to that attempt.
     if (typeof node === "string" && node === runName) {
       this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata });
+      const ns = String(metadata["langgraph_checkpoint_ns"] ?? "");
+      this.#attempts.set(ns, (this.#attempts.get(ns) ?? 0) + 1);
     } else this.#inherit(runId, parentRunId, metadata);
   }
 

@@ -9,4 +9,6 @@ export interface Place {
   /** Every (namespace, checkpoint id) that the position was made from; empty when it cannot be seen. */
   readonly bases: readonly (readonly [string, string])[];
   readonly signal: AbortSignal;
+  /** LangGraph gave it another identity than on the attempt before, under which a write would happen twice (G4). */
+  readonly moved?: boolean;
 }

@@ -34,11 +34,9 @@ export function locate(config: RunnableConfig | undefined, what: string): Place 
       `${what} runs outside a durable graph. Wrap the graph: durableGraph(graph, { ledger }).`,
     );
   }
-  const bases = basesOf(found);
+  const place = placeAt(meter, found.metadata ?? {}, found);
   return {
-    run: meter.run,
-    position: positionOf(found.metadata ?? {}, meter, bases),
-    bases,
+    ...place,
     signal: found.signal === undefined ? meter.run.signal : AbortSignal.any([found.signal, meter.run.signal]),
   };
 }
@@ -49,29 +47,22 @@ export function locateCall(
   metadata: Readonly<Record<string, unknown>>,
   signal: AbortSignal | undefined,
 ): Place {
-  const bases = basesOf(ambientConfig());
   return {
-    run: meter.run,
-    position: positionOf(metadata, meter, bases),
-    bases,
+    ...placeAt(meter, metadata, ambientConfig()),
     signal: signal === undefined ? meter.run.signal : AbortSignal.any([signal, meter.run.signal]),
   };
 }
 
-function basesOf(config: RunnableConfig | undefined): [string, string][] {
-  const map: unknown = config?.configurable?.["checkpoint_map"];
-  return typeof map === "object" && map !== null ? Object.entries(map as Record<string, string>) : [];
-}
-
 /** LangGraph's task id is the last part of the task's namespace: `outer:<id>|inner:<id>`. */
-function positionOf(
-  metadata: Readonly<Record<string, unknown>>,
+function placeAt(
   meter: Meter,
-  bases: readonly (readonly [string, string])[],
-): StepPosition {
+  metadata: Readonly<Record<string, unknown>>,
+  config: RunnableConfig | undefined,
+): Omit<Place, "signal"> {
   const ns = String(metadata["langgraph_checkpoint_ns"] ?? metadata["checkpoint_ns"] ?? "");
   const parentNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
-  return {
+  const bases = basesOf(config, parentNs);
+  const position: StepPosition = {
     threadId: String(metadata["thread_id"] ?? meter.run.threadId),
     node: String(metadata["langgraph_node"] ?? ""),
     taskId: ns.slice(ns.lastIndexOf(":") + 1),
@@ -79,6 +70,15 @@ function positionOf(
     checkpointId: bases.find(([base]) => base === parentNs)?.[1] ?? bases.at(-1)?.[1] ?? "",
     superstep: Number(metadata["langgraph_step"] ?? 0),
   };
+  return { run: meter.run, position, bases, moved: meter.hasMoved(ns) };
+}
+
+/** Every checkpoint that a place stands on. What else is in LangGraph's map came from the caller. */
+function basesOf(config: RunnableConfig | undefined, parentNs: string): [string, string][] {
+  const map: unknown = config?.configurable?.["checkpoint_map"];
+  if (typeof map !== "object" || map === null) return [];
+  const entries = Object.entries(map as Record<string, string>);
+  return entries.filter(([ns]) => ns === "" || parentNs === ns || parentNs.startsWith(`${ns}|`));
 }
 
 const scopes = new WeakMap<object, StepScope>();
@@ -100,6 +100,8 @@ export function resetSubgraphCounter(config: RunnableConfig | undefined): void {
   const scratchpad: unknown = config?.configurable?.["__pregel_scratchpad"];
   if (typeof scratchpad === "object" && scratchpad !== null && "subgraphCounter" in scratchpad) {
     scratchpad.subgraphCounter = 0;
+    const ns: unknown = config?.metadata?.["langgraph_checkpoint_ns"];
+    meterIn(config?.callbacks)?.countsSubgraphsAnew(String(ns));
   }
 }
 

@@ -83,8 +83,7 @@ describe("G4: a subgraph below a retryPolicy", () => {
     expect(keys).toHaveLength(1);
   });
 
-  // Not kept yet: only a durableNode starts the count of its subgraph calls again.
-  it.skip("is entered again by a plain node that is retried: its write happens once", async () => {
+  it("is not entered again by a plain node that is retried: a write in it is refused, with what to do", async () => {
     const { graph: sub, keys } = subgraph(1);
     const graph = durableGraph(
       new StateGraph(State)
@@ -92,7 +91,13 @@ describe("G4: a subgraph below a retryPolicy", () => {
         .addEdge(START, "outer"),
       { ledger },
     );
-    expect((await graph.invoke({ log: [] }, thread("plain"))).log).toEqual(["paid", "ok"]);
+    await expect(graph.invoke({ log: [] }, thread("plain"))).rejects.toMatchObject({
+      code: "STEP_USAGE",
+      status: 400,
+      message: expect.stringContaining("a durableNode"),
+    });
+    expect(keys).toHaveLength(1);
+    expect((await graph.invoke(null, thread("plain"))).log).toEqual(["paid", "ok"]);
     expect(keys).toHaveLength(1);
   });
 
@@ -116,8 +121,7 @@ describe("G4: a subgraph below a retryPolicy", () => {
     );
   });
 
-  // Not kept yet: only the nodes of the root graph are looked at.
-  it.skip("is refused at construction when the retryPolicy is below a subgraph", () => {
+  it("is refused at construction when the retryPolicy is below a subgraph", () => {
     const inner = new StateGraph(State).addNode("sub", subgraph(0).graph, { retryPolicy: RETRY }).addEdge(START, "sub");
     const outer = new StateGraph(State).addNode("middle", inner.compile()).addEdge(START, "middle");
     expect(() => durableGraph(outer, { ledger })).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));

@@ -152,16 +152,14 @@ describe("a client's configurable and metadata", () => {
     40_000,
   );
 
-  // Not kept yet: the barrier waits 30 s for what was forged, and the run fails.
-  it.skip("with the checkpoints of another place changes nothing", async () => {
+  it("with the checkpoints of another place changes nothing", async () => {
     const { graph, sent } = counting();
     const configurable = { thread_id: "other place", checkpoint_map: { "": "forged", other: "forged" } };
     expect((await graph.invoke({ log: [] }, { configurable })).log).toEqual(["1"]);
     expect(sent).toHaveLength(1);
   }, 40_000);
 
-  // Not kept yet: the position takes its thread from the metadata, and only the barrier stops it, after 30 s.
-  it.skip("with another thread's id in its metadata does not get that thread's results", async () => {
+  it("with another thread's id in its metadata does not get that thread's results", async () => {
     const { graph, sent } = counting();
     await graph.invoke({ log: [] }, thread("victim"));
     const config = { ...thread("forger"), metadata: { thread_id: "victim" } };

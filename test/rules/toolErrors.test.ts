@@ -6,7 +6,7 @@ import { ToolNode } from "@langchain/langgraph/prebuilt";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { durableGraph, durableTool, openLedger } from "../../src/index.js";
+import { drainReason, durableGraph, durableTool, openLedger } from "../../src/index.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { listeningPool } from "../support/pools.js";
 import { stepsOf, thread } from "./harness.js";
@@ -46,11 +46,14 @@ function agent(away: (statement: string) => boolean) {
 }
 
 describe("a ledger that is away while a tool's receipt is recorded", () => {
-  it("fails the run, and no error message makes the model charge again", async () => {
+  it("ends the run as drained, and no error message makes the model charge again", async () => {
     let lost = 0;
     const { graph, sent } = agent((name) => name === "lh_succeed" && lost++ < 6);
     const run = graph.invoke({ messages: [new HumanMessage("go")] }, thread("receipt"));
-    await expect(run).rejects.toMatchObject({ code: "DATABASE" });
+    expect(await run.catch(drainReason)).toMatchObject({
+      kind: "lost",
+      message: expect.stringContaining("PostgreSQL cannot be reached"),
+    });
     expect(sent).toEqual(["charge"]);
     expect((await graph.getState(thread("receipt"))).values.messages).toHaveLength(2);
     expect(await stepsOf(db, "receipt")).toMatchObject([{ state: "RUNNING", attempt: 1 }]);

@@ -49,10 +49,7 @@ async function recreate({ client }: DevServer, threadId: string, graphId: string
 /** A run whose process is gone stays "running" for the server, and keeps every later run of its thread waiting. */
 async function clearStaleRuns({ client }: DevServer, thread: string): Promise<void> {
   const runs = await client.runs.list(thread);
-  expect(runs).toHaveLength(1);
-  for (const { run_id } of runs) await client.runs.cancel(thread, run_id);
-  // The server has answered the cancel, and done nothing.
-  expect((await client.runs.list(thread)).map(({ status }) => status)).toEqual(["running"]);
+  expect(runs.map(({ status }) => status)).toEqual(["running"]);
   for (const { run_id } of runs) await client.runs.delete(thread, run_id);
 }
 
@@ -68,12 +65,12 @@ describe("a dev server that is killed with SIGKILL", () => {
 
     const second = await project.start();
     await recreate(second, thread, "guarded");
-    const result = (await second.client.runs.wait(thread, "guarded", { input: null })) as Log;
+    const result = (await second.client.runs.wait(thread, "guarded", { input: null })) as unknown as Log;
     expect(result.log, second.log()).toEqual(["a", "pay po_1", "z"]);
     expect(counts(thread)).toEqual([1, 1, 0]);
     expect((await second.client.threads.getState<Log>(thread)).values.log).toEqual(result.log);
     await second.kill();
-  }, 240_000);
+  }, 120_000);
 
   it("half a second after a pause: the next server still has the question, and its answer is worth one effect", async () => {
     const first = await project.start();
@@ -87,11 +84,11 @@ describe("a dev server that is killed with SIGKILL", () => {
     await recreate(second, thread, "asking");
     const state = await second.client.threads.getState(thread);
     expect(state.tasks.flatMap((task) => task.interrupts.map(({ value }) => value))).toEqual(["pay?"]);
-    const result = (await second.client.runs.wait(thread, "asking", { command: { resume: "yes" } })) as Log;
+    const result = (await second.client.runs.wait(thread, "asking", { command: { resume: "yes" } })) as unknown as Log;
     expect(result.log, second.log()).toEqual(["answer yes", expect.stringMatching(/^pay po_/), "after"]);
     expect(world.count("pay", thread)).toBe(1);
     await second.kill();
-  }, 240_000);
+  }, 120_000);
 });
 
 describe("a dev server that reloads in the middle of a run", () => {
@@ -106,11 +103,11 @@ describe("a dev server that reloads in the middle of a run", () => {
     letGo();
     await expect.poll(() => server.log().split("Server running at").length, { timeout: 60_000 }).toBe(3);
     await clearStaleRuns(server, thread);
-    const result = (await server.client.runs.wait(thread, "guarded", { input: null })) as Log;
+    const result = (await server.client.runs.wait(thread, "guarded", { input: null })) as unknown as Log;
     expect(result.log, server.log()).toEqual(["a", expect.stringMatching(/^pay po_/), "z"]);
     expect(counts(thread)).toEqual([1, 1, 0]);
     await server.kill();
-  }, 240_000);
+  }, 120_000);
 });
 
 describe("one question that is answered twice", () => {

@@ -30,7 +30,7 @@ lease as (
 )`;
 
 // $15: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
-// there, so they are cancelled with it, unless they are in doubt (G16).
+// there, so they are cancelled with it; a write that may have happened is in doubt, and is settled without the graph (G16).
 // $14: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
 const PUT = `with ${NOW}, ${leaseOf("$13")},
 moved as (
@@ -44,14 +44,22 @@ made as (
 ),
 allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT},
 dead as (
-  update {schema}.steps s set state = 'CANCELLED', due_at = null, ended_at = at.now, events = s.events + 1
+  update {schema}.steps s set state = 'CANCELLED', due_at = null, ended_at = at.now, changes = s.changes + 1
   from stored, at where $15::boolean and s.thread_id = $1 and s.doubt_since is null
     and s.state in ('READY', 'RETRY_SCHEDULED', 'WAITING_HUMAN')
-  returning s.key, s.attempt, s.events
+  returning s.key, s.attempt, s.changes, s.state
+),
+doubtful as (
+  update {schema}.steps s set state = 'NEEDS_RECONCILIATION', doubt_since = at.now, changes = s.changes + 1,
+    first_unresolved_send_at = coalesce(s.first_unresolved_send_at, s.claimed_at),
+    could_send_until = greatest(s.could_send_until, s.lease_until), lease_until = null
+  from stored, at where $15 and s.thread_id = $1 and s.effect = 'write' and s.state = 'RUNNING' and s.lease_until <= at.now
+  returning s.key, s.attempt, s.changes, s.state
 ),
 told as (
-  insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
-  select dead.key, dead.events, dead.attempt, 'CANCELLED', 'run', 'superseded: the thread went on elsewhere', at.now from dead, at
+  insert into {schema}.step_changes (key, n, attempt, to_state, actor, reason, at)
+  select left_.key, left_.changes, left_.attempt, left_.state, 'run', 'the thread went on elsewhere', at.now
+  from (select * from dead union all select * from doubtful) left_, at
 )
 select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored`;
 

@@ -8,15 +8,10 @@ import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
 
 const SUCCEED = `
-with ${NOW},
-moved as (
-  update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, model = $5::text, input_tokens = $6::bigint, output_tokens = $7::bigint,
-    cached_input_tokens = $8::bigint, reasoning_tokens = $9::bigint, cost_nano_usd = $10::bigint, doubt_since = null,
-    first_unresolved_send_at = null, could_send_until = null, lease_until = null, error = null, ended_at = at.now, events = s.events + 1
-  from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' returning s.key, s.attempt, s.events
-)
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
-select moved.key, moved.events, moved.attempt, 'RUNNING', 'SUCCEEDED', 'run', at.now from moved, at returning 1`;
+update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, model = $5::text, input_tokens = $6::bigint, output_tokens = $7::bigint,
+  cached_input_tokens = $8::bigint, reasoning_tokens = $9::bigint, cost_nano_usd = $10::bigint, doubt_since = null,
+  first_unresolved_send_at = null, could_send_until = null, lease_until = null, error = null, ended_at = {schema}.ledger_now()
+where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' returning 1`;
 
 const END_ATTEMPT = `
 with ${NOW},
@@ -26,16 +21,16 @@ moved as (
     doubt_since = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.doubt_since, at.now) else s.doubt_since end,
     first_unresolved_send_at = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.first_unresolved_send_at, s.claimed_at) else s.first_unresolved_send_at end,
     could_send_until = case when $4 = 'NEEDS_RECONCILIATION' then greatest(s.could_send_until, at.now) else s.could_send_until end,
-    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, events = s.events + 1
+    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, changes = s.changes + 1
   from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING'
-  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
+  returning s.key, s.thread_id, s.attempt, s.changes, s.due_at
 ),
 woken as (
   insert into {schema}.wakes as w (thread_id, due_at, reason) select thread_id, due_at, 'retry' from moved where $10::boolean
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at)
 )
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, 'RUNNING', $4, 'run', $9::text, at.now from moved, at returning 1`;
+insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.changes, moved.attempt, 'RUNNING', $4, 'run', $9::text, at.now from moved, at returning 1`;
 
 export async function endAttempt(database: Database, claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced"> {
   const proof = [hexToBytes(claim.key), claim.attempt, claim.claimId];
@@ -85,17 +80,17 @@ moved as (
     could_send_until = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then greatest(s.could_send_until, s.lease_until) end,
     lease_until = null,
     ended_at = case when $4 in ('SUCCEEDED', 'FAILED_PERMANENT') then at.now when $4 in ('COMPENSATING', 'COMPENSATED') then s.ended_at end,
-    events = s.events + 1
+    changes = s.changes + 1
   from at where s.key = $1::bytea and s.state = $2 and s.attempt = $3 and (s.state <> 'RUNNING' or s.lease_until <= at.now)
-  returning s.key, s.thread_id, s.attempt, s.events, s.due_at
+  returning s.key, s.thread_id, s.attempt, s.changes, s.due_at
 ),
 woken as (
   insert into {schema}.wakes as w (thread_id, due_at, reason)
   select moved.thread_id, coalesce(moved.due_at, at.now), $10::text from moved, at where $11::boolean
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
 )
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, $2, $4, $9::text, $10, at.now from moved, at returning 1`;
+insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.changes, moved.attempt, $2, $4, $9::text, $10, at.now from moved, at returning 1`;
 
 /** False when the step has moved on. */
 export async function settleStep(database: Database, seen: StepRecord, settlement: Settlement): Promise<boolean> {
@@ -121,12 +116,12 @@ const LATE = `
 with ${NOW},
 moved as (
   update {schema}.steps s set state = 'SUCCEEDED', output = $3::bytea, doubt_since = null, first_unresolved_send_at = null,
-    could_send_until = null, lease_until = null, due_at = null, ended_at = at.now, events = s.events + 1
-  from at where s.key = $1::bytea and s.state = any($4::text[]) returning s.key, s.events
+    could_send_until = null, lease_until = null, due_at = null, ended_at = at.now, changes = s.changes + 1
+  from at where s.key = $1::bytea and s.state = any($4::text[]) returning s.key, s.changes
 ),
 told as (
-  insert into {schema}.step_events (key, n, attempt, to_state, actor, reason, at)
-  select moved.key, moved.events, $2::int, 'SUCCEEDED', 'run', 'a receipt that came late', at.now from moved, at
+  insert into {schema}.step_changes (key, n, attempt, to_state, actor, reason, at)
+  select moved.key, moved.changes, $2::int, 'SUCCEEDED', 'run', 'a receipt that came late', at.now from moved, at
 ),
 undone as (
   -- A thread that is being undone has one more effect to undo (G23).
@@ -157,11 +152,11 @@ export async function recordLateSuccess(
 const NOTE_DRIFT = `
 with ${NOW},
 moved as (
-  update {schema}.steps s set drift_hash = $3::bytea, drift_decision = null, events = s.events + 1
-  where s.key = $1::bytea and s.attempt = $2 and s.drift_hash is distinct from $3 returning s.key, s.attempt, s.state, s.events
+  update {schema}.steps s set drift_hash = $3::bytea, drift_decision = null, changes = s.changes + 1
+  where s.key = $1::bytea and s.attempt = $2 and s.drift_hash is distinct from $3 returning s.key, s.attempt, s.state, s.changes
 )
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, moved.state, moved.state, 'run', $4::text, at.now from moved, at`;
+insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.changes, moved.attempt, moved.state, moved.state, 'run', $4::text, at.now from moved, at`;
 
 /** Notes another input at a known key, or with `undefined` that the recorded one is back. */
 export async function noteDrift(database: Database, seen: StepRecord, inputHash: string | undefined): Promise<void> {
@@ -174,15 +169,15 @@ export async function noteDrift(database: Database, seen: StepRecord, inputHash:
 const DECIDE_DRIFT = `
 with ${NOW},
 moved as (
-  update {schema}.steps s set drift_decision = $2::text, events = s.events + 1
-  where s.key = $1::bytea and s.drift_hash is not null and s.drift_decision is null returning s.key, s.thread_id, s.attempt, s.state, s.events
+  update {schema}.steps s set drift_decision = $2::text, changes = s.changes + 1
+  where s.key = $1::bytea and s.drift_hash is not null and s.drift_decision is null returning s.key, s.thread_id, s.attempt, s.state, s.changes
 ),
 woken as (
   insert into {schema}.wakes as w (thread_id, due_at, reason) select moved.thread_id, at.now, 'drift decided' from moved, at
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
 )
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select moved.key, moved.events, moved.attempt, moved.state, moved.state, $3::text, $4::text, at.now from moved, at returning 1`;
+insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+select moved.key, moved.changes, moved.attempt, moved.state, moved.state, $3::text, $4::text, at.now from moved, at returning 1`;
 
 /** A person's word on another input at a known key. False when none is asked for. */
 export async function decideDrift(

@@ -15,7 +15,6 @@ interface StepRow {
   readonly superstep: number;
   readonly checkpoint_ns: string;
   readonly checkpoint_id: string;
-  readonly task_id: string;
   readonly state: StepState;
   readonly attempt: number;
   readonly claim_id: string | null;
@@ -47,16 +46,16 @@ interface StepRow {
   readonly read_at: Date;
 }
 
+/** The one reading of the clock in a statement. */
+export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
+
 const SELECT = `
-select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id, s.task_id,
+select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id,
   s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
   s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key,
   greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
   s.model, s.input_tokens, s.output_tokens, s.cached_input_tokens, s.reasoning_tokens, s.cost_nano_usd, s.started_at, s.ended_at, at.now as read_at
 from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
-
-/** The one reading of the clock in a statement. */
-export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
 
 export function hexToBytes(hex: string): Buffer {
   return Buffer.from(hex, "hex");
@@ -78,7 +77,7 @@ function toRecord(row: StepRow): StepRecord {
     position: {
       threadId: row.thread_id,
       node: row.node,
-      taskId: row.task_id,
+      taskId: row.checkpoint_ns.slice(row.checkpoint_ns.lastIndexOf(":") + 1),
       checkpointNs: row.checkpoint_ns,
       checkpointId: row.checkpoint_id,
       superstep: row.superstep,
@@ -135,10 +134,17 @@ export async function stepsOfThread(database: Database, threadId: string): Promi
   return rows.map((row) => ({ record: toRecord(row), startedAt: row.started_at, endedAt: row.ended_at ?? undefined }));
 }
 
-const WAITING = `${SELECT} where s.state in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN')
-  or (s.state = 'RUNNING' and s.effect = 'write' and s.lease_until <= at.now)
-  or (s.drift_hash is not null and s.drift_decision is null)
-  order by s.seq limit $1`;
+// What no run has met yet since its holder died stands under threads that are still called running.
+const WAITING = `
+with ${NOW},
+found as (
+  select key from {schema}.steps where doubt_since is not null
+  union select key from {schema}.steps where sibling_key is not null and state = 'WAITING_HUMAN'
+  union select key from {schema}.steps where drift_hash is not null and drift_decision is null
+  union select s.key from {schema}.threads t join {schema}.steps s using (thread_id), at
+    where t.state = 'running' and s.state = 'RUNNING' and s.effect = 'write' and s.lease_until <= at.now
+)
+${SELECT} where s.key in (select key from found) order by s.seq limit $1`;
 
 /** Steps that evidence or a person must settle, the oldest first. */
 export async function unsettledSteps(database: Database, limit: number): Promise<StepRecord[]> {

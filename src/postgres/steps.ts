@@ -10,25 +10,21 @@ const LEASE = `lease as (
   where t.thread_id = $2::text and t.epoch = $3::bigint and t.lease_until > at.now for share of t
 )`;
 const COLUMNS = `key, thread_id, generation, epoch, kind, effect, name, version, call_site, node, superstep, checkpoint_ns,
-  checkpoint_id, task_id, input_hash, input, timeout_ms, settle_ms, key_lifetime_ms`;
+  checkpoint_id, input_hash, input, settle_ms`;
 const VALUES = `$1::bytea, $2, lease.generation, $3, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::int, $11::text,
-  $12::text, $13::text, $14::bytea, $15::bytea, $16::bigint, $17::bigint, $18::bigint`;
+  $12::text, $13::bytea, $14::bytea, $15::bigint`;
 
 const BEGIN = `
 with ${NOW}, ${LEASE},
 alike as (
   select s.key, s.seq from {schema}.steps s
-  where s.likeness = $21::bigint and s.thread_id = $2 and s.task_id <> $13::text order by s.seq desc limit 3
+  where s.likeness = $18::bigint and s.thread_id = $2 and s.checkpoint_ns <> $11::text order by s.seq desc limit 3
 ),
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)
-  select ${VALUES}, 'RUNNING', 1, $19::uuid, at.now + make_interval(secs => $20::bigint / 1000.0), $22::bigint, at.now, at.now
-  from lease, at where not exists (select 1 from alike) and ($4 = 'llm' or $23::boolean or not lease.closed)
+  select ${VALUES}, 'RUNNING', 1, $16::uuid, at.now + make_interval(secs => $17::bigint / 1000.0), $19::bigint, at.now, at.now
+  from lease, at where not exists (select 1 from alike) and ($4 = 'llm' or $20::boolean or not lease.closed)
   on conflict (key) do nothing returning key
-),
-told as (
-  insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
-  select made.key, 1, 1, null, 'RUNNING', 'run', at.now from made, at
 )
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made,
   (select closed from lease) as closed, (select array_agg(encode(key, 'hex') order by seq desc) from alike) as alike`;
@@ -48,12 +44,9 @@ function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
     position.superstep,
     position.checkpointNs,
     position.checkpointId,
-    position.taskId,
     hexToBytes(intent.inputHash),
     intent.input === undefined ? null : Buffer.from(intent.input),
-    intent.timeoutMs,
     intent.settleMs,
-    intent.keyLifetimeMs ?? null,
   ];
 }
 
@@ -91,12 +84,12 @@ export async function beginStep(
 const BEGIN_WAITING = `
 with ${NOW}, ${LEASE},
 made as (
-  insert into {schema}.steps (${COLUMNS}, state, attempt, likeness, sibling_key, claimed_at, started_at)
-  select ${VALUES}, 'WAITING_HUMAN', 0, $19::bigint, $20::bytea, at.now, at.now from lease, at
+  insert into {schema}.steps (${COLUMNS}, state, attempt, likeness, sibling_key, changes, claimed_at, started_at)
+  select ${VALUES}, 'WAITING_HUMAN', 0, $16::bigint, $17::bytea, 1, at.now, at.now from lease, at
   on conflict (key) do nothing returning key
 )
-insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-select made.key, 1, 0, null, 'WAITING_HUMAN', 'run', $21::text, at.now from made, at`;
+insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+select made.key, 1, 0, null, 'WAITING_HUMAN', 'run', $18::text, at.now from made, at`;
 
 export async function beginWaiting(
   database: Database,
@@ -127,13 +120,13 @@ moved as (
   update {schema}.steps s set state = 'RUNNING', attempt = s.attempt + 1, claim_id = $4::uuid, epoch = $3, claimed_at = at.now,
     lease_until = at.now + make_interval(secs => $5::bigint / 1000.0), input_hash = $6::bytea, input = $7::bytea, due_at = null, ended_at = null,
     could_send_until = case when s.state = 'RUNNING' then greatest(s.could_send_until, s.lease_until) else s.could_send_until end,
-    events = s.events + 1
+    changes = s.changes + 1
   from lease, at where s.key = $1::bytea and s.state = $8 and s.attempt = $9 and (s.kind = 'llm' or $11::boolean or not lease.closed) and (s.state <> 'RUNNING' or s.lease_until <= at.now)
-  returning s.key, s.attempt, s.events
+  returning s.key, s.attempt, s.changes
 ),
 told as (
-  insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, reason, at)
-  select moved.key, moved.events, moved.attempt, $8::text, 'RUNNING', 'run', $10::text, at.now from moved, at
+  insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+  select moved.key, moved.changes, moved.attempt, $8::text, 'RUNNING', 'run', $10::text, at.now from moved, at
 )
 select (select count(*) from lease)::int as leased, (select closed from lease) as closed, (select attempt from moved) as attempt`;
 
@@ -182,12 +175,8 @@ const RECORD_READ = `
 with ${NOW}, ${LEASE},
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, output, claimed_at, started_at, ended_at)
-  select ${VALUES}, 'SUCCEEDED', 1, $19::bytea, at.now, at.now - make_interval(secs => $20::float8 / 1000), at.now from lease, at
+  select ${VALUES}, 'SUCCEEDED', 1, $16::bytea, at.now, at.now - make_interval(secs => $17::float8 / 1000), at.now from lease, at
   on conflict (key) do nothing returning key
-),
-told as (
-  insert into {schema}.step_events (key, n, attempt, from_state, to_state, actor, at)
-  select made.key, 1, 1, null, 'SUCCEEDED', 'run', at.now from made, at
 )
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made`;
 

@@ -44,9 +44,9 @@ create table {schema}.steps (
   call_site text not null,
   node text not null,
   superstep integer not null,
+  -- The task's namespace, which ends in LangGraph's task id, and the checkpoint that the task was made from.
   checkpoint_ns text not null,
   checkpoint_id text not null,
-  task_id text not null,
   state text not null check (state in ('READY', 'RUNNING', 'SUCCEEDED', 'RETRY_SCHEDULED', 'WAITING_HUMAN',
     'NEEDS_RECONCILIATION', 'FAILED_PERMANENT', 'COMPENSATING', 'COMPENSATED', 'CANCELLED')),
   attempt integer not null check (attempt >= 0),
@@ -67,9 +67,7 @@ create table {schema}.steps (
   first_unresolved_send_at timestamptz,
   could_send_until timestamptz,
   effect_known boolean not null default false,
-  timeout_ms bigint not null,
   settle_ms bigint not null,
-  key_lifetime_ms bigint,
   due_at timestamptz,
   drift_hash bytea,
   drift_decision text check (drift_decision in ('keep', 'fail')),
@@ -84,23 +82,28 @@ create table {schema}.steps (
   reasoning_tokens bigint,
   -- Undefined price is null, never 0.
   cost_nano_usd bigint,
-  events integer not null default 1,
+  -- How many rows step_changes has.
+  changes integer not null default 0,
   started_at timestamptz not null,
   ended_at timestamptz,
   -- No error and no cancel is a "no" while the effect may have happened (G9).
   constraint doubt_is_sticky check (doubt_since is null or state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN')),
   constraint success_has_output check (state <> 'SUCCEEDED' or output is not null)
 ) with (fillfactor = 80);
--- The trace of one thread, in order.
+-- No index here names a column that an ordinary step changes: its receipt is then a heap-only update, which touches no
+-- index at all.
+-- The trace of one thread, in order; the steps that a new run, or a moved head, has to look at.
 create index steps_by_thread on {schema}.steps (thread_id, seq);
--- `longhaul reconcile list`, the sweeper, and the death of a holder: few rows at any time.
-create index steps_open on {schema}.steps (thread_id) where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED');
-
 -- Before a write's intent: has another branch of the thread done this before (G6)?
 create index steps_by_likeness on {schema}.steps (likeness) where likeness is not null;
+-- `longhaul reconcile list`: what a lookup or a person must settle. Few rows at any time.
+create index steps_in_doubt on {schema}.steps (doubt_since) where doubt_since is not null;
+create index steps_with_sibling on {schema}.steps (sibling_key) where sibling_key is not null;
+create index steps_with_drift on {schema}.steps (drift_hash) where drift_hash is not null;
 
--- Append-only: one row for every change of a step, by whom and why. Written in the transaction of the change.
-create table {schema}.step_events (
+-- Append-only: one row for every change of a step that its own row does not tell: by whom, and why. Written in the
+-- transaction of the change. Read the view step_events.
+create table {schema}.step_changes (
   key bytea not null,
   n integer not null,
   attempt integer not null,
@@ -111,6 +114,23 @@ create table {schema}.step_events (
   at timestamptz not null,
   primary key (key, n)
 );
+
+-- Everything that ever happened to a step. The two changes that nearly every step has, and has alone, are told by its row:
+-- the first claim (or the read with its result) at started_at, and the run's own receipt at ended_at.
+create view {schema}.step_events as
+select key, (row_number() over (partition by key order by at, place))::int as n, attempt, from_state, to_state, actor, reason, at
+from (
+  select key, 1 as place, attempt, from_state, to_state, actor, reason, at from {schema}.step_changes
+  union all
+  select key, 0, 1, null, case when claim_id is null then 'SUCCEEDED' else 'RUNNING' end, 'run', null,
+    case when claim_id is null then ended_at else started_at end
+  from {schema}.steps where sibling_key is null and attempt > 0
+  union all
+  select s.key, 2, s.attempt, 'RUNNING', 'SUCCEEDED', 'run', null, s.ended_at
+  from {schema}.steps s
+  where s.claim_id is not null and s.state in ('SUCCEEDED', 'COMPENSATING', 'COMPENSATED')
+    and not exists (select 1 from {schema}.step_changes c where c.key = s.key and c.to_state = 'SUCCEEDED')
+) told;
 
 -- Receipts that came after their step had been settled: evidence, never overwritten. Deleted with the thread.
 create table {schema}.late_receipts (

@@ -42,7 +42,8 @@ export async function importTime(bench: BenchRun): Promise<Result[]> {
         target: TARGET_MS,
         targetOf: "difference",
         pass: added < TARGET_MS,
-        rounds: times,
+        rounds: bench.rounds,
+        slices: times,
       },
     ];
   } finally {

@@ -14,6 +14,7 @@ Its counters are the whole server's: let nothing else write to it meanwhile.
 
 Times depend on the machine and drift within minutes; only the ratio counts: contestants take
 turns in short slices, and the ratio is the median of the slices' own ratios.
+On a busy machine a family of targets stops after 50 s with fewer slices.
 A missed target is reported, never an error.`;
 
 export function readOptions(argv: readonly string[], families: readonly string[]): Options {

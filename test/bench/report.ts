@@ -12,7 +12,7 @@ export function jsonLine(result: Result, server: Server): string {
 
 export function table(results: readonly Result[]): string {
   const shown = new Table({
-    head: ["", "work", "ours", "reference", "ratio (quartiles)", "target", "", "write tx", "WAL B (ref.)"],
+    head: ["", "work", "ours", "reference", "ratio (quartiles, slices)", "target", "", "write tx", "WAL B (ref.)"],
     style: { head: [], border: [] },
     colAligns: ["left", "left", "right", "right", "right", "right", "left", "right", "right"],
   });
@@ -23,7 +23,7 @@ export function table(results: readonly Result[]): string {
       result.what,
       `${digits(result.ours)} ${unit}`,
       `${digits(result.reference)} ${unit}`,
-      `${result.ratio.toFixed(2)} (${ratioQuartiles.map((ratio) => ratio.toFixed(2)).join(" to ")})`,
+      `${result.ratio.toFixed(2)} (${ratioQuartiles.map((ratio) => ratio.toFixed(2)).join(" to ")}, ${result.slices})`,
       targetOf === "ratio" ? `<= ${target}` : `+${digits(result.ours - result.reference)} < ${target} ${unit}`,
       result.pass ? "met" : "missed",
       withTarget(result.writeTxPerStep, result.writeTxTarget, 2),

@@ -15,7 +15,9 @@ export interface Result {
   readonly target: number;
   readonly targetOf: "ratio" | "difference";
   readonly pass: boolean;
+  /** Rounds that were asked for, and ratios that the median is of. */
   readonly rounds: number;
+  readonly slices: number;
   readonly ratioQuartiles: readonly [number, number];
   readonly writeTxPerStep?: number;
   readonly writeTxTarget?: number;

@@ -129,7 +129,7 @@ from (
   select s.key, 2, s.attempt, 'RUNNING', 'SUCCEEDED', 'run', null, s.ended_at
   from {schema}.steps s
   where s.claim_id is not null and s.state in ('SUCCEEDED', 'COMPENSATING', 'COMPENSATED')
-    and not exists (select 1 from {schema}.step_changes c where c.key = s.key and c.to_state = 'SUCCEEDED')
+    and not exists (select 1 from {schema}.step_changes c where c.key = s.key and c.to_state = 'SUCCEEDED' and c.from_state is distinct from 'SUCCEEDED')
 ) told;
 
 -- Receipts that came after their step had been settled: evidence, never overwritten. Deleted with the thread.

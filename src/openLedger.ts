@@ -1,9 +1,9 @@
 // The composition root: where the ledger, its checkpointer and the database meet. Opening is lazy: importing the
 // package or calling `openLedger()` connects to nothing and reads no environment.
 import { LedgerSaver, setupCheckpoints } from "./checkpoint/index.js";
-import { InvalidOptionError } from "./core/errors.js";
+import { DatabaseError, InvalidOptionError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
-import { positiveMs } from "./core/lease.js";
+import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
 import type { StepEvent } from "./core/ledger.js";
 import { type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
@@ -60,13 +60,15 @@ export interface OpenedLedger extends Ledger {
 export function openLedger(options: LedgerOptions = {}): Ledger {
   const { schema = "longhaul", namespace = "", leaseMs = LEASE_MS, maxConnections = MAX_CONNECTIONS, onStep } = options;
   quoteSchema(schema);
-  positiveMs("leaseMs", leaseMs);
+  positiveMs("leaseMs", leaseMs, MAX_TIMER_MS);
   if (namespace !== "") checkId("namespace", namespace);
   if (!Number.isInteger(maxConnections) || maxConnections < 1) {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
   let opening: Promise<OpenedDatabase> | undefined;
+  let closed = false;
   const open = async (): Promise<PooledDatabase> => {
+    if (closed) throw new DatabaseError("This ledger was closed. Open another one.");
     opening ??= openDatabase(options, schema, maxConnections).catch((error: unknown) => {
       // A database that was away may be back at the next try.
       opening = undefined;
@@ -88,6 +90,8 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     },
     [DATABASE]: open,
     close: async () => {
+      if (closed) return;
+      closed = true;
       const opened = await opening?.catch(() => undefined);
       await opened?.close();
     },

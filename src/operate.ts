@@ -179,7 +179,8 @@ export async function redrive(
   const steps = await stepsOfThread(database, threadId);
   const redriven: string[] = [];
   for (const { record } of steps) {
-    if (record.state !== "FAILED_PERMANENT") continue;
+    // What a person gave up may have happened: only a person's new word may start it again.
+    if (record.state !== "FAILED_PERMANENT" || record.failure?.code === "WRITTEN_OFF") continue;
     if (await settleStep(database, record, { to: "READY", actor: by, reason, wake: true })) redriven.push(record.key);
   }
   return redriven;

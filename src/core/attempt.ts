@@ -217,7 +217,21 @@ export function announce<O>(
   usage: Usage | undefined,
 ): void {
   const { key, name, kind, effect, position, inputHash } = call.intent;
-  host.onStep?.({ type, threadId: position.threadId, key, node: position.node, name, kind, effect, inputHash, usage });
+  try {
+    host.onStep?.({
+      type,
+      threadId: position.threadId,
+      key,
+      node: position.node,
+      name,
+      kind,
+      effect,
+      inputHash,
+      usage,
+    });
+  } catch {
+    // A listener that throws is not the step's failure.
+  }
 }
 
 /** How an error names the step. */

@@ -75,9 +75,12 @@ function packObject(value: object, path: string, open: Set<object>, extensions: 
 type PackInner = (member: unknown, path: string) => Packed;
 
 function packKnown(value: object, path: string, inner: PackInner): Packed | undefined {
-  if (Array.isArray(value)) return packArray(value, path, inner);
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || prototype === null) return packRecord(value, path, inner);
+  if (prototype === Array.prototype) return packArray(value as unknown[], path, inner);
+  if (prototype === Object.prototype) return packRecord(value, path, inner);
+  if (prototype === null) return tagged("null-prototype", packRecord(value, path, inner));
+  // Properties that someone hung on a Date or a Map would be lost.
+  if (!ArrayBuffer.isView(value) && Object.keys(value).length > 0) return undefined;
   if (prototype === Date.prototype) return tagged("date", inner((value as Date).getTime(), path));
   if (prototype === Map.prototype) {
     const entries = [...(value as Map<unknown, unknown>)];
@@ -101,7 +104,10 @@ function packKnown(value: object, path: string, inner: PackInner): Packed | unde
 }
 
 function packArray(value: readonly unknown[], path: string, inner: PackInner): Packed {
-  if (Object.keys(value).length !== value.length) throw new UnserializableError(path, "it is a sparse array");
+  const keys = Object.keys(value);
+  if (keys.length !== value.length || keys.some((key, i) => key !== String(i))) {
+    throw new UnserializableError(path, "it is a sparse array, or an array with other properties");
+  }
   return value.map((member, i) => inner(member, `${path}[${i}]`));
 }
 
@@ -162,6 +168,8 @@ function unpackTagged(tag: string, value: Packed, byTag: ReadonlyMap<string, Cod
       return new Set((value as Packed[]).map((member) => unpack(member, byTag)));
     case "object":
       return unpackRecord(value as { [key: string]: Packed }, byTag);
+    case "null-prototype":
+      return Object.assign(Object.create(null), unpack(value, byTag));
     default: {
       const extension = byTag.get(tag);
       if (extension === undefined) {

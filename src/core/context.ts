@@ -40,8 +40,18 @@ export class StepScope {
   readonly #inputs = new Map<string, string>();
   readonly #open = new Map<Promise<unknown>, string>();
   #closed = false;
+  #left: unknown;
 
-  constructor(readonly node: string) {}
+  /** @param prefix sets the calls inside one tool call apart from those of another in the same task */
+  constructor(
+    readonly node: string,
+    readonly prefix = "",
+  ) {}
+
+  /** A step has left the graph (a pause, a drain): nothing more is opened here, and the node leaves with it. */
+  leave(error: unknown): void {
+    this.#left ??= error;
+  }
 
   /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */
   callSite(name: string, key: string | undefined): string {
@@ -55,7 +65,7 @@ export class StepScope {
     }
     const ordinal = this.#ordinals.get(name) ?? 0;
     this.#ordinals.set(name, ordinal + 1);
-    return String(ordinal);
+    return `${this.prefix}${ordinal}`;
   }
 
   /** The ordinal among equal calls: equal requests may change places. */
@@ -67,6 +77,7 @@ export class StepScope {
 
   #assertMayOpen(name: string): void {
     const step = `${this.node}/${name}`;
+    if (this.#left !== undefined) throw this.#left;
     if (this.#closed) {
       throw new StepUsageError(
         `The step "${name}" was opened after its node "${this.node}" had returned. Await every step.`,
@@ -104,14 +115,17 @@ export class StepScope {
   }
 
   /**
-   * Closes the scope when its node is done. Waits for steps that were left open, and says so: an effect whose node
-   * has returned would be met by no later run.
+   * Closes the scope when its node is done. A pause that the node's code caught leaves all the same. Waits for steps that
+   * were left open, and says so when the node returned: an effect whose node has returned would be met by no later run.
+   *
+   * @param failed the node threw; its own error says more than the steps that it left open
    */
-  async close(): Promise<void> {
+  async close(failed: boolean): Promise<void> {
     this.#closed = true;
     const left = [...this.#open];
-    if (left.length === 0) return;
     await Promise.allSettled(left.map(([promise]) => promise));
+    if (this.#left !== undefined) throw this.#left;
+    if (left.length === 0 || failed) return;
     throw new StepUsageError(
       `Node "${this.node}" returned while its steps ${left.map(([, name]) => `"${name}"`).join(", ")} were still open. Await every step.`,
       { step: this.node },

@@ -16,7 +16,7 @@ import { randomUUID } from "node:crypto";
 import { AGAIN, announce, attempt, callRun, codecOf, passBreaker, stepOf, tellBreaker } from "./attempt.js";
 import type { Passage } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
-import { CancelledError, CompensatedError, StepFailedError, UnserializableError } from "./errors.js";
+import { CancelledError, CompensatedError, DatabaseError, StepFailedError, UnserializableError } from "./errors.js";
 import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
@@ -28,14 +28,10 @@ export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise
   host.assertLive();
   await host.barrier();
   if (call.intent.effect === "read" && call.intent.kind !== "llm") return readStep(call, host);
-  // A second attempt at the node, while the first one's call is still open in this process, joins it (G12). What that
-  // call throws was meant for the attempt that was given up: this one then goes by what is recorded.
+  // A second attempt at the node, while the first one's call is still open in this process, joins it (G12): it waits, and
+  // then goes by what is recorded, which may be another input's.
   for (let open = host.open.get(call.intent.key); open !== undefined; open = host.open.get(call.intent.key)) {
-    const joined = await open.then(
-      (value) => ({ value: value as O }),
-      () => undefined,
-    );
-    if (joined !== undefined) return joined.value;
+    await open.catch(() => undefined);
     host.assertLive();
   }
   const running = claimedStep(call, host).finally(() => host.open.delete(call.intent.key));
@@ -60,7 +56,8 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       announce("recorded", call, host, undefined);
       return codecOf(call).decode(stored.output) as O;
     } catch (error) {
-      if (host.isControlFlow(error) || error instanceof UnserializableError) throw error;
+      if (host.isControlFlow(error) || error instanceof UnserializableError || error instanceof DatabaseError)
+        throw error;
       await tellBreaker(call, host, passage, error);
       const again = classifyBy(call.classify, error) !== "permanent" && failures < maxFailures(call.retry);
       if (!again || host.signal.aborted || !host.mayRetry()) throw error;

@@ -17,6 +17,15 @@ const PERMANENT_STATUS = new Set([400, 401, 402, 403, 404, 405, 406, 407, 409, 4
 
 /** Classifies what a step's `run` threw; looks through `cause` and AggregateError. */
 export function classify(error: unknown): FailureClass {
+  try {
+    return classifyChain(error);
+  } catch {
+    // An error that cannot be read proves nothing.
+    return "unknown-sent";
+  }
+}
+
+function classifyChain(error: unknown): FailureClass {
   let found: FailureClass | undefined;
   for (const inner of chain(error)) {
     const verdict = classifyOne(inner);
@@ -92,15 +101,35 @@ function stringOf(error: object, name: string): string | undefined {
 
 /** What is recorded of an error: enough to tell it apart and to throw it again, without its stack and payloads. */
 export function recordFailure(error: unknown): RecordedFailure {
-  if (typeof error !== "object" || error === null)
-    return { name: "Error", message: String(error).slice(0, MESSAGE_MAX) };
-  const name = stringOf(error, "name") ?? "Error";
-  const message = redact(stringOf(error, "message") ?? "").slice(0, MESSAGE_MAX);
-  return { name, message, code: stringOf(error, "code"), status: statusOf(error) };
+  try {
+    return describe(error);
+  } catch {
+    // A getter that throws must not keep the failure from being recorded.
+    return { name: "Error", message: "The error could not be read." };
+  }
+}
+
+/** Text that PostgreSQL and a terminal can carry: no NUL, no half of a character, no more than `max` characters. */
+export function plainText(text: string, max: number): string {
+  return text.slice(0, max).toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+function describe(error: unknown): RecordedFailure {
+  if (typeof error !== "object" || error === null) {
+    return { name: "Error", message: plainText(redact(String(error)), MESSAGE_MAX) };
+  }
+  const code = stringOf(error, "code");
+  return {
+    name: plainText(stringOf(error, "name") ?? "Error", NAME_MAX),
+    message: plainText(redact(stringOf(error, "message") ?? ""), MESSAGE_MAX),
+    code: code === undefined ? undefined : plainText(code, NAME_MAX),
+    status: statusOf(error),
+  };
 }
 
 /** Long messages carry whole responses: the history is no place for them. */
 const MESSAGE_MAX = 2000;
+const NAME_MAX = 200;
 const SECRETS = [
   /\b(sk|pk|rk|xox[abp]|ghp|gho|ghs)[-_][A-Za-z0-9_-]{8,}/g,
   /\bBearer\s+[A-Za-z0-9._~+/=-]{8,}/gi,

@@ -84,9 +84,14 @@ export function holdLease(options: LeaseOptions): HeldLease {
   };
 }
 
-/** A positive whole number of milliseconds that timers can carry, or an error that names the option. */
-export function positiveMs(name: string, value: unknown): number {
-  if (typeof value !== "number" || !Number.isInteger(value) || value <= 0 || value > MAX_MS) {
+/** A positive whole number of milliseconds, or an error that names the option. */
+export function positiveMs(name: string, value: unknown, max = MAX_MS): number {
+  if (typeof value === "number" && value > max && max === MAX_TIMER_MS) {
+    throw new InvalidOptionError(
+      `Expected \`${name}\` to be at most ${MAX_TIMER_MS} milliseconds (24 days), got ${value}.`,
+    );
+  }
+  if (typeof value !== "number" || !Number.isInteger(value) || value <= 0 || value > max) {
     throw new InvalidOptionError(
       `Expected \`${name}\` to be a positive integer of milliseconds, got ${String(value)}.`,
     );
@@ -94,5 +99,7 @@ export function positiveMs(name: string, value: unknown): number {
   return value;
 }
 
+/** What Node's timers can carry: a longer one fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 /** A hundred years: beyond it a time is a mistake, and PostgreSQL's intervals stay exact. */
 const MAX_MS = 100 * 365 * 24 * 3_600_000;

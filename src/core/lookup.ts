@@ -2,6 +2,7 @@
 // settle time (G1); what the world cannot tell goes to a person.
 import type { Codec } from "./codec.js";
 import { UnserializableError } from "./errors.js";
+import { recordFailure } from "./failure.js";
 import type { Settlement, StepRecord } from "./ledger.js";
 import { IN_PROCESS_WAIT_MS } from "./retry.js";
 
@@ -62,15 +63,17 @@ async function askWorld(record: StepRecord, lookup: Lookup): Promise<LookupAnswe
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
-  const answer = await Promise.race([lookup({ idempotencyKey: record.key, input, signal }), aborted]);
-  if (OUTCOMES.has(answer?.outcome)) return answer;
+  aborted.catch(() => undefined);
+  const ask = async () => lookup({ idempotencyKey: record.key, input, signal });
+  const answer = await Promise.race([ask(), aborted]);
+  if (OUTCOMES.has(answer?.outcome) && (answer.outcome !== "several" || Array.isArray(answer.receipts))) return answer;
   throw new TypeError(
     `Expected a lookup to answer { outcome: "happened" | "did-not-happen" | "cannot-tell" | "several" }.`,
   );
 }
 
 function lookupFailed(record: StepRecord, error: unknown): Settlement {
-  const name = error instanceof Error ? error.name : "error";
+  const { name } = recordFailure(error);
   if (record.lookups + 1 >= MAX_LOOKUPS) {
     return {
       to: "WAITING_HUMAN",

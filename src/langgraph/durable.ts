@@ -4,10 +4,9 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
-import { InvalidOptionError, StepUsageError } from "../core/errors.js";
+import { DatabaseError, DurabilityBarrierError, InvalidOptionError, StepUsageError } from "../core/errors.js";
 import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
-import { positiveMs } from "../core/lease.js";
 import type { StepIntent } from "../core/ledger.js";
 import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
 import {
@@ -86,15 +85,22 @@ export function stepsAt(place: Place, scope: StepScope): Step {
       checkEffectOptions(`step "${name}"`, options);
       return perform("write", { name, input, run, options });
     },
-    run: (operation, input, options = {}) =>
-      perform(operation.effect, {
+    run: (operation, input, options = {}) => {
+      checkEffectOptions(`step "${operation.name}"`, options);
+      return perform(operation.effect, {
         name: operation.name,
         version: operation.version,
         input,
         run: (context) => operation.run(input, context),
-        options: { ...pickEffect(operation), ...options },
-      }),
+        options: { ...pickEffect(operation), ...given(options) },
+      });
+    },
   };
+}
+
+/** The options that were really given: an undefined one takes nothing away. */
+function given<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
 }
 
 function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, O>> {
@@ -143,9 +149,8 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
   if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
   checkId("step name", step.name);
   if (place.moved && step.effect === "write") throw movedWrite(place, step.name);
-  const { key, timeoutMs } = step.options;
+  const { key } = step.options;
   if (key !== undefined) checkId(`key of step "${step.name}"`, key);
-  if (timeoutMs !== undefined) positiveMs(`timeoutMs of step "${step.name}"`, timeoutMs);
   const input = canonicalJson(step.input, `input of ${step.name}`);
   const callSite = step.callSite ?? scope.callSite(step.name, key);
   const intent = intentOf(place, step, input, callSite);
@@ -163,7 +168,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
   };
   const keyed = key !== undefined || step.callSite !== undefined;
-  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, call));
+  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, scope, call));
 }
 
 function movedWrite({ position }: Place, name: string): StepUsageError {
@@ -174,14 +179,25 @@ function movedWrite({ position }: Place, name: string): StepUsageError {
   );
 }
 
-/** A run that has lost its thread leaves as drained, whatever the loss broke on the way (G3). */
-async function leaving<O>(place: Place, call: StepCall<O>): Promise<O> {
+/**
+ * A run that has lost its thread, or cannot reach its ledger, leaves as drained, whatever that broke on the way: as an
+ * error it would become a tool's message, and the model would call again (G3). A step that leaves the graph closes its
+ * scope: code that catches the pause must not go on to the next effect.
+ */
+async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Promise<O> {
+  const host = hostAt(place);
   try {
-    return await executeStep(call, hostAt(place));
+    return await executeStep(call, host);
   } catch (error) {
-    if (place.run.lost !== undefined) throw place.run.leave();
-    throw error;
+    const { run } = place;
+    const left = run.lost !== undefined ? run.leave() : isUnrecorded(error) ? run.unrecorded(error) : error;
+    if (host.isControlFlow(left)) scope.leave(left);
+    throw left;
   }
+}
+
+function isUnrecorded(error: unknown): error is Error {
+  return error instanceof DatabaseError || error instanceof DurabilityBarrierError;
 }
 
 /** The first 64 bits of a hash over everything about a write that an edit of the thread leaves as it was. */

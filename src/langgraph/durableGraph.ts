@@ -105,16 +105,17 @@ function checkGraph(graph: Compiled): void {
   refuseRetriedSubgraphs(graph);
 }
 
-function refuseRetriedSubgraphs(graph: Compiled): void {
+/** Below a subgraph that a retryPolicy enters again, LangGraph gives everything a new identity (G4). */
+function refuseRetriedSubgraphs(graph: Compiled, path = ""): void {
   for (const [name, node] of Object.entries(graph.nodes)) {
-    if (!isCompiled(node.bound)) continue;
-    refuseRetriedSubgraphs(node.bound);
-    if (node.retryPolicy !== undefined) {
+    const inner = [node.bound, ...(node.subgraphs ?? [])].filter(isCompiled);
+    if (node.retryPolicy !== undefined && inner.length > 0) {
       throw new InvalidOptionError(
-        `Node "${name}" is a compiled subgraph with a retryPolicy. LangGraph gives the steps below it new identities on a retry, so writes would happen twice. ` +
-          "Put the retryPolicy on the nodes inside it, or wrap the call in a durableNode.",
+        `Node "${path}${name}" is, or holds, a compiled subgraph and has a retryPolicy. LangGraph gives the steps below it new identities on a retry, so writes would happen twice. ` +
+          "Put the retryPolicy on the nodes inside it, or call the subgraph in a durableNode.",
       );
     }
+    for (const subgraph of new Set(inner)) refuseRetriedSubgraphs(subgraph, `${path}${name}/`);
   }
 }
 
@@ -157,7 +158,7 @@ function makeDurable(
   replace(DURABLE, settings);
   replace("withConfig", (config: object) => makeDurable(withConfig.call(graph, config), settings, checkpointer));
   replace("_streamIterator", (input: unknown, options?: RunOptions) =>
-    runDurably(graph, settings, input, options, (inner) => _streamIterator.call(graph, input, inner)),
+    runDurably(graph, settings, input, options, (asked, inner) => _streamIterator.call(graph, asked, inner)),
   );
   replace("bulkUpdateState", (config: RunOptions, supersteps: unknown) =>
     updateDurably(graph, ledger, config, (inner) => bulkUpdateState.call(graph, inner, supersteps)),

@@ -1,10 +1,11 @@
 // `durableModel`: every call of the model inside a durable graph is a recorded step; a replay never reaches the
 // network. It overrides the few methods in which all calls end: invoke, stream, bindTools, structured output and
 // event streaming go through them.
-import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
+import { CallbackManager, type CallbackManagerForLLMRun, ensureHandler } from "@langchain/core/callbacks/manager";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, AIMessageChunk, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { InvalidOptionError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
 import { priceNanoUsd } from "../core/price.js";
@@ -16,7 +17,7 @@ import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
 import { describeRequest } from "./modelRequest.js";
 import { withoutOwnRetries } from "./modelRetries.js";
-import { ambientConfig, locate, locateCall, scopeOf } from "./runtime.js";
+import { ambientConfig, locate, locateCall, scopeAt } from "./runtime.js";
 
 /** Ten minutes: long reasoning calls take several. */
 const MODEL_TIMEOUT_MS = 600_000;
@@ -99,12 +100,28 @@ export function durableModel<M extends BaseChatModel>(model: M, options: Durable
       prototype._streamChatModelEvents.call(copy, messages, options, manager),
     );
   }
+  // A stream's generator runs outside the node's context: callbacks given for it take the meter along.
+  replace("stream", function stream(this: BaseChatModel, input: never, given?: RunnableConfig) {
+    return model.stream.call(this, input, withAmbientMeter(given));
+  });
   // Some models build a new instance here (ChatOpenAI, and with it bindTools): the copy must be durable too.
   replace("withConfig", function withConfig(this: BaseChatModel, config: object) {
     const configured: unknown = model.withConfig.call(this, config);
     return isChatModel(configured) ? durableModel(configured, options) : configured;
   });
   return copy;
+}
+
+function withAmbientMeter(options: RunnableConfig | undefined): RunnableConfig | undefined {
+  if (options?.callbacks === undefined || meterIn({ callbacks: options.callbacks }) !== undefined) return options;
+  const ambient = ambientConfig();
+  const meter = meterIn(ambient);
+  if (meter === undefined) return options;
+  const around = ambient?.callbacks;
+  const manager = new CallbackManager(around instanceof CallbackManager ? around.getParentRunId() : undefined);
+  const handlers = Array.isArray(options.callbacks) ? options.callbacks : options.callbacks.handlers;
+  for (const handler of [...handlers, meter]) manager.addHandler(ensureHandler(handler), true);
+  return { ...options, callbacks: manager, metadata: { ...ambient?.metadata, ...options.metadata } };
 }
 
 function isChatModel(value: unknown): value is BaseChatModel {
@@ -127,9 +144,9 @@ function canStream(model: BaseChatModel): boolean {
 
 /** The run that a call belongs to: from its own callbacks, else from the node around it. */
 function meterOf(manager: CallbackManagerForLLMRun | undefined): Meter | undefined {
-  if (manager !== undefined) return meterAt(manager.handlers, manager.runId);
-  const ambient = ambientConfig();
-  return meterIn(ambient?.callbacks, ambient?.configurable?.["thread_id"]);
+  const own = manager === undefined ? undefined : meterAt(manager.handlers, manager.runId);
+  // Callbacks given for one call replace the run's; the node around the call still knows it.
+  return own ?? meterIn(ambientConfig());
 }
 
 async function generate(call: Call): Promise<ChatResult> {
@@ -199,7 +216,8 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   const called = meter.placeOf(manager?.runId);
   const place =
     called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called.metadata, options.signal);
-  const scope = called?.scope ?? scopeOf(undefined, place.position.node);
+  const scope =
+    called?.scope ?? scopeAt(undefined) ?? meter.scopeOfTask(place.position.checkpointNs, place.position.node);
   const request = describeRequest(model, messages, options);
   const hash = sha256(canonicalJson(request, "request"));
   const ordinal = scope.ordinal(`model:${hash}`);
@@ -232,14 +250,20 @@ async function usageOf(model: BaseChatModel, options: Options, message: AIMessag
   // AIMessage's default type parameter resolves usage_metadata to never, so it is read structurally.
   const metadata = (message as unknown as { usage_metadata?: UsageMetadata }).usage_metadata;
   const tokens = {
-    inputTokens: metadata?.input_tokens ?? 0,
-    outputTokens: metadata?.output_tokens ?? 0,
-    cachedInputTokens: metadata?.input_token_details?.cache_read ?? 0,
-    reasoningTokens: metadata?.output_token_details?.reasoning ?? 0,
+    inputTokens: tokenCount(metadata?.input_tokens),
+    outputTokens: tokenCount(metadata?.output_tokens),
+    cachedInputTokens: tokenCount(metadata?.input_token_details?.cache_read),
+    reasoningTokens: tokenCount(metadata?.output_token_details?.reasoning),
   };
+  const reported = metadata !== undefined && Number.isFinite(metadata.input_tokens + metadata.output_tokens);
   // Without reported usage the price is not 0, it is not known.
-  const costNanoUsd = metadata === undefined ? undefined : await priceNanoUsd(name, ls_provider, tokens);
+  const costNanoUsd = !reported ? undefined : await priceNanoUsd(name, ls_provider, tokens);
   return { model: name, ...tokens, costNanoUsd };
+}
+
+/** An answer that was paid for is recorded, however odd its accounting. */
+function tokenCount(reported: number | undefined): number {
+  return reported !== undefined && Number.isFinite(reported) && reported > 0 ? Math.round(reported) : 0;
 }
 
 function asReplay<T extends AIMessage | AIMessageChunk>(message: T): T {

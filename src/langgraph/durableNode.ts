@@ -59,11 +59,11 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
     try {
       update = await fn(state, { ...config, step: stepsAt(place, scope) });
     } catch (error) {
-      // What the node threw counts, above all when it is a pause: a step beside it that is still open is no news.
-      await scope.close().catch(() => undefined);
+      // What the node threw says more than the steps that it left open; a pause among them says most.
+      await scope.close(true);
       throw error;
     }
-    await scope.close();
+    await scope.close(false);
     return update;
   };
 }

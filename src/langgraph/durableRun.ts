@@ -2,7 +2,7 @@
 // node to the end, write checkpoints in its name, and carry the meter by which everything below finds the ledger.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { isCommand } from "@langchain/langgraph";
+import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
@@ -10,7 +10,7 @@ import { checkId } from "../core/key.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
-import { Meter, meterIn, withMeter } from "./meter.js";
+import { METER, Meter, meterIn, withMeter } from "./meter.js";
 import { Run } from "./run.js";
 import { ambientConfig } from "./runtime.js";
 
@@ -51,9 +51,15 @@ function threadOf(graph: Compiled, options: RunOptions | undefined): string {
 
 /** The run around this call, when it is on the same thread: a nested graph joins it. */
 function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
-  const ambient = ambientConfig();
-  const meter = meterIn(options?.callbacks, threadId) ?? meterIn(ambient?.callbacks, threadId);
-  return meter !== undefined && meter.run.threadId === threadId && !meter.run.ended;
+  const configurable = { ...options?.configurable, thread_id: threadId };
+  const candidates = [
+    { ...options, configurable },
+    { ...ambientConfig(), configurable },
+  ];
+  return candidates.some((config) => {
+    const run = meterIn(config)?.run;
+    return run !== undefined && run.threadId === threadId && !run.ended;
+  });
 }
 
 /** What `durableGraph` was told. */
@@ -69,11 +75,11 @@ export async function* runDurably(
   settings: RunSettings,
   input: unknown,
   options: RunOptions | undefined,
-  stream: (options: RunOptions) => AsyncGenerator<unknown>,
+  stream: (input: unknown, options: RunOptions) => AsyncGenerator<unknown>,
 ): AsyncGenerator<unknown> {
   const { ledger } = settings;
   const threadId = threadOf(graph, options);
-  if (options !== undefined && joinedRun(options, threadId)) return yield* stream(options);
+  if (options !== undefined && joinedRun(options, threadId)) return yield* stream(input, options);
   const durability = durabilityOf(graph, options);
   const run = await startRun(ledger, threadId, options);
   run.onFork = settings.onFork;
@@ -81,7 +87,8 @@ export async function* runDurably(
   let failure: unknown;
   try {
     await refuseResumeOffHead(graph, input, options, threadId);
-    yield* stream({ ...bind(graph, ledger, run, options), durability });
+    const asked = await withoutStrayResume(graph, input, options, threadId);
+    yield* stream(asked, { ...bind(graph, ledger, run, options), durability });
     if (run.lost !== undefined) throw run.leave();
   } catch (error) {
     failure = run.lost === undefined ? error : run.leave();
@@ -135,6 +142,39 @@ async function refuseResumeOffHead(
   );
 }
 
+/** Questions of ours: their answers are in the ledger. */
+const OUR_QUESTIONS = new Set(["NEEDS_RECONCILIATION", "INPUT_DRIFT", "SIBLING_EFFECT"]);
+
+/**
+ * A resume value while the thread asks nothing but what the ledger answers: LangGraph would keep it for the next
+ * `interrupt()`, and a question would be answered that was never shown. The thread goes on without it.
+ */
+async function withoutStrayResume(
+  graph: Compiled,
+  input: unknown,
+  options: RunOptions | undefined,
+  threadId: string,
+): Promise<unknown> {
+  if (!isCommand(input) || input.resume === undefined || input.resume === null) return input;
+  if (options?.configurable?.["checkpoint_id"] !== undefined) return input;
+  const saver = graph.checkpointer as BaseCheckpointSaver;
+  const head = await saver.getTuple({ configurable: { thread_id: threadId, checkpoint_ns: "" } });
+  const questions = (head?.pendingWrites ?? [])
+    .filter(([, channel]) => channel === "__interrupt__")
+    .flatMap(([, , value]) => value);
+  if (questions.length === 0 || !questions.every(isOurs)) return input;
+  const { update, goto } = input;
+  const more = update !== undefined || (Array.isArray(goto) ? goto.length > 0 : goto !== undefined);
+  return more
+    ? new Command({ ...(update === undefined ? {} : { update }), ...(goto === undefined ? {} : { goto }) })
+    : null;
+}
+
+function isOurs(interrupt: unknown): boolean {
+  const value = (interrupt as { value?: { kind?: unknown; idempotencyKey?: unknown } } | undefined)?.value;
+  return typeof value?.kind === "string" && OUR_QUESTIONS.has(value.kind) && typeof value.idempotencyKey === "string";
+}
+
 /** Sync unless the caller says async: then a step waits for its checkpoints at the barrier. */
 function durabilityOf(graph: Compiled, options: RunOptions | undefined): string {
   const config: RunOptions = { ...graph.config, ...options };
@@ -156,13 +196,14 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     checkpointer = bound;
   } else run.saver = foreignKnowledge(checkpointer);
   const { checkpointDuring: _, ...rest } = options ?? {};
+  const meter = new Meter(run);
   return {
     ...rest,
     // What a client says here would otherwise pass for the thread that the run has.
     metadata: { ...options?.metadata, thread_id: run.threadId },
-    callbacks: withMeter(options?.callbacks, new Meter(run)),
+    callbacks: withMeter(options?.callbacks, meter),
     signal: options?.signal === undefined ? run.signal : AbortSignal.any([options.signal, run.signal]),
-    configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer },
+    configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer, [METER]: meter },
   };
 }
 

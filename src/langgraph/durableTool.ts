@@ -4,12 +4,11 @@ import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
-import { DatabaseError, DurabilityBarrierError, InvalidOptionError } from "../core/errors.js";
+import { InvalidOptionError } from "../core/errors.js";
 import type { Effect } from "../core/step.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, type EffectOptions } from "./operation.js";
-import type { Place } from "./place.js";
 import { locate, scopeOf } from "./runtime.js";
 
 /** The arguments of a tool, from its schema. */
@@ -77,8 +76,9 @@ export function durableTool<T extends StructuredToolInterface>(
   const original = tool as unknown as CallableTool;
   const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
     const place = locate(config, `The durable tool "${tool.name}"`);
-    const callSite = config.toolCall?.id ?? config.toolCallId;
-    const recorded = performStep(place, scopeOf(config, place.position.node), {
+    // Some providers send an empty id, which tells nothing apart.
+    const callSite = config.toolCall?.id || config.toolCallId || undefined;
+    return performStep(place, scopeOf(config, place.position.node), {
       kind: "tool",
       effect,
       name: tool.name,
@@ -89,22 +89,9 @@ export function durableTool<T extends StructuredToolInterface>(
       options: options as Partial<EffectOptions<unknown, unknown>>,
       ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}` }),
     });
-    return recorded.catch((error: unknown) => {
-      throw leaveWhenUnrecorded(place, error);
-    });
   };
   Object.defineProperty(copy, "_call", { value: call, configurable: true });
   return copy;
-}
-
-/**
- * A call that could not be recorded has no answer for the model: a ToolNode would make an error message of it, and the
- * model would call again under another id. The run gives up instead, and the next one goes by what is recorded.
- */
-function leaveWhenUnrecorded(place: Place, error: unknown): unknown {
-  if (!(error instanceof DatabaseError || error instanceof DurabilityBarrierError)) return error;
-  place.run.lose(error);
-  return place.run.leave();
 }
 
 function checkToolOptions<T extends StructuredToolInterface>(
@@ -127,6 +114,11 @@ function checkToolOptions<T extends StructuredToolInterface>(
   if ("approval" in options) {
     throw new InvalidOptionError(
       `The option \`approval\` of ${what} is not supported by this version. Leave it out: a gate that does not hold is worse than none.`,
+    );
+  }
+  if (options.onUnknown === "throw") {
+    throw new InvalidOptionError(
+      `The ${what} cannot have \`onUnknown: "throw"\`: the error would become a message, and the model would call again. Leave it out: the graph pauses.`,
     );
   }
   checkEffectOptions(what, options);

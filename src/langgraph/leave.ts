@@ -8,8 +8,11 @@ const PREFIX = "longhaul:";
 
 /** Why a durable graph stopped before its end without having failed. */
 export interface DrainReason {
-  /** `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another. */
-  readonly kind: "due" | "busy" | "lost" | "cancelled";
+  /**
+   * `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another.
+   * `unrecorded`: the database could not be reached; run it again when it is back.
+   */
+  readonly kind: "due" | "busy" | "lost" | "unrecorded";
   readonly threadId: string;
   readonly message: string;
   /** ISO 8601, database time. */

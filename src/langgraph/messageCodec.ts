@@ -8,6 +8,7 @@ import {
   mapChatMessagesToStoredMessages,
   mapStoredMessagesToChatMessages,
   type StoredMessage,
+  ToolMessage,
 } from "@langchain/core/messages";
 import { Command, Send } from "@langchain/langgraph";
 import { type CodecExtension, createCodec } from "../core/codec.js";
@@ -20,7 +21,12 @@ const aiMessage: CodecExtension = {
     const message = value as AIMessage | AIMessageChunk;
     const { content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, usage_metadata, id, name } =
       message;
-    const chunk = AIMessageChunk.isInstance(message) ? { tool_call_chunks: message.tool_call_chunks ?? [] } : undefined;
+    const chunk = AIMessageChunk.isInstance(message)
+      ? withoutUndefined({
+          tool_call_chunks: message.tool_call_chunks ?? [],
+          chunk_position: (message as { chunk_position?: unknown }).chunk_position,
+        })
+      : undefined;
     return withoutUndefined({
       content,
       additional_kwargs,
@@ -39,13 +45,35 @@ const aiMessage: CodecExtension = {
   },
 };
 
+const toolMessage: CodecExtension = {
+  tag: "tool-message",
+  matches: (value) => ToolMessage.isInstance(value) && value.constructor.name === "ToolMessage",
+  encode: (value) => {
+    const { content, tool_call_id, artifact, status, additional_kwargs, response_metadata, metadata, id, name } =
+      value as ToolMessage;
+    return withoutUndefined({
+      content,
+      tool_call_id,
+      artifact,
+      status,
+      additional_kwargs,
+      response_metadata,
+      metadata,
+      id,
+      name,
+    });
+  },
+  decode: (value) => new ToolMessage(value as ConstructorParameters<typeof ToolMessage>[0] & { tool_call_id: string }),
+};
+
 const otherMessage: CodecExtension = {
   tag: "message",
   matches: (value) => BaseMessage.isInstance(value),
   encode: (value) => {
     const [stored] = mapChatMessagesToStoredMessages([value as BaseMessage]);
     const type = stored?.type ?? "";
-    if (!["human", "system", "tool", "function", "developer", "generic", "chat"].includes(type)) {
+    const isChunk = value.constructor.name.endsWith("Chunk");
+    if (isChunk || !["human", "system", "function", "developer", "generic", "chat"].includes(type)) {
       throw new UnserializableError("output", `a message of type "${type}" cannot be stored exactly`);
     }
     return { type, data: withoutUndefined(stored?.data ?? {}) };
@@ -78,4 +106,4 @@ function withoutUndefined(record: object): object {
 }
 
 /** The exact codec, and messages, Commands and Sends. */
-export const messageCodec = createCodec([aiMessage, otherMessage, command, send]);
+export const messageCodec = createCodec([aiMessage, toolMessage, otherMessage, command, send]);

@@ -21,6 +21,7 @@ export class Meter extends GraphCallbackHandler {
   override awaitHandlers = true;
   override raiseError = true;
   readonly #places = new Map<string, CallPlace>();
+  readonly #tasks = new Map<string, StepScope>();
   /** Attempts at each task, by its namespace, since its count of subgraph calls began. */
   readonly #attempts = new Map<string, number>();
 
@@ -47,6 +48,13 @@ export class Meter extends GraphCallbackHandler {
     return counted.some(({ index }) => (this.#attempts.get(ns.slice(0, index)) ?? 1) > 1);
   }
 
+  /** One scope for all attempts at a task: good for what may be done again, such as a model call. */
+  scopeOfTask(ns: string, node: string): StepScope {
+    const scope = this.#tasks.get(ns) ?? new StepScope(node);
+    this.#tasks.set(ns, scope);
+    return scope;
+  }
+
   override handleInterrupt(): void {
     this.run.interrupted = true;
   }
@@ -62,10 +70,12 @@ export class Meter extends GraphCallbackHandler {
     runName?: string,
   ): void {
     const node = metadata["langgraph_node"];
-    // A node's own run opens a new attempt; everything below it belongs to that attempt.
-    if (typeof node === "string" && node === runName) {
+    const ns = String(metadata["langgraph_checkpoint_ns"] ?? "");
+    // A node's own run opens a new attempt; everything below it belongs to that attempt. A chain of the user's may have
+    // the node's name too: the node's own run is the outermost of its task.
+    const outermost = this.placeOf(parentRunId)?.metadata["langgraph_checkpoint_ns"] !== ns;
+    if (typeof node === "string" && node === runName && outermost) {
       this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata });
-      const ns = String(metadata["langgraph_checkpoint_ns"] ?? "");
       this.#attempts.set(ns, (this.#attempts.get(ns) ?? 0) + 1);
     } else this.#inherit(runId, parentRunId, metadata);
   }
@@ -80,8 +90,9 @@ export class Meter extends GraphCallbackHandler {
     runName?: string,
     toolCallId?: string,
   ): void {
-    if (toolCallId === undefined) this.#inherit(runId, parentRunId, metadata);
-    else this.#places.set(runId, { scope: new StepScope(runName ?? "tool"), toolCallId, metadata });
+    if (toolCallId === undefined || toolCallId === "") this.#inherit(runId, parentRunId, metadata);
+    else
+      this.#places.set(runId, { scope: new StepScope(runName ?? "tool", `in:${toolCallId}:`), toolCallId, metadata });
   }
 
   override handleChatModelStart(
@@ -126,13 +137,26 @@ export class Meter extends GraphCallbackHandler {
   }
 }
 
-/** The meter of the run on `threadId` among these callbacks; the innermost one when no thread is named. */
-export function meterIn(callbacks: RunnableConfig["callbacks"], threadId?: unknown): Meter | undefined {
-  if (callbacks === undefined) return undefined;
-  const handlers: readonly unknown[] = Array.isArray(callbacks)
-    ? callbacks
-    : [...callbacks.handlers, ...callbacks.inheritableHandlers];
-  return meterAmong(handlers, threadId);
+/**
+ * The meter's other way: under a symbol in `configurable`, which callbacks given for one call do not replace, and which
+ * no client can send.
+ */
+export const METER = Symbol("langgraph-longhaul.meter");
+
+/** The meter of the run on the config's thread; the innermost one when there are several and none is on it. */
+export function meterIn(config: RunnableConfig | undefined): Meter | undefined {
+  if (config === undefined) return undefined;
+  const { callbacks, configurable } = config;
+  const handlers: readonly unknown[] =
+    callbacks === undefined
+      ? []
+      : Array.isArray(callbacks)
+        ? callbacks
+        : [...callbacks.handlers, ...callbacks.inheritableHandlers];
+  const found = meterAmong(handlers, configurable?.["thread_id"]);
+  if (found !== undefined) return found;
+  const carried: unknown = (configurable as { [METER]?: unknown } | undefined)?.[METER];
+  return carried instanceof Meter ? carried : undefined;
 }
 
 function meterAmong(handlers: readonly unknown[], threadId: unknown): Meter | undefined {

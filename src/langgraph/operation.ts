@@ -3,7 +3,7 @@
 import { type BreakerPolicy, checkBreaker } from "../core/breaker.js";
 import type { StepContext } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
-import { positiveMs } from "../core/lease.js";
+import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import type { LookupAnswer } from "../core/lookup.js";
 import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
 import type { Effect } from "../core/step.js";
@@ -108,7 +108,7 @@ export function checkEffectOptions(what: string, options: object): void {
   const { idempotent, keyLifetimeMs } = options as Partial<EffectOptions<unknown, unknown>>;
   for (const name of ["timeoutMs", "settleMs", "keyLifetimeMs"] as const) {
     const value = (options as Record<string, unknown>)[name];
-    if (value !== undefined) positiveMs(`${name} of ${what}`, value);
+    if (value !== undefined) positiveMs(`${name} of ${what}`, value, name === "timeoutMs" ? MAX_TIMER_MS : undefined);
   }
   if (idempotent === true && keyLifetimeMs === undefined) {
     throw new InvalidOptionError(

@@ -91,7 +91,7 @@ export class Run implements RunBinding {
   lose(error: LonghaulError): void {
     if (this.#lost !== undefined) return;
     this.#lost = error;
-    this.#lease.stop();
+    this.#lease?.stop();
     this.#controller.abort(error);
   }
 
@@ -106,6 +106,12 @@ export class Run implements RunBinding {
     return drained({ kind: "lost", threadId: this.threadId, message });
   }
 
+  /** What a step leaves with that could not reach the ledger: what it did is known at its next run, or asked about. */
+  unrecorded(error: Error): Error {
+    const message = `${error.message} Run the thread again when the database is back; what is in doubt is settled then.`;
+    return drained({ kind: "unrecorded", threadId: this.threadId, message });
+  }
+
   /** The thread should run again then; written with the database's own word for the time. */
   async wakeAt(dueAt: Date, reason: string): Promise<void> {
     this.dueAt = this.dueAt === undefined || dueAt < this.dueAt ? dueAt : this.dueAt;
@@ -117,11 +123,14 @@ export class Run implements RunBinding {
     this.ended = true;
     // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.
     await Promise.allSettled(this.open.values());
-    this.#lease.stop();
+    this.#lease?.stop();
     if (this.#lost !== undefined) return;
     const end = this.purpose === "update" ? undefined : this.#endedAs(error);
     const failure = end === "failed" ? recordFailure(error) : undefined;
-    await this.#runs.release(this.ticket, end, failure).catch(() => undefined);
+    await this.#runs
+      .release(this.ticket, end, failure)
+      .catch(() => this.#runs.release(this.ticket, end))
+      .catch(() => undefined);
   }
 
   #endedAs(error: unknown): RunEnd {

@@ -1,5 +1,6 @@
 // The one place that knows LangGraph's internals: where in a graph the current code runs, on which checkpoints that
 // place stands, and how the core leaves the graph from there.
+import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { getConfig, isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { StepHost } from "../core/call.js";
@@ -27,16 +28,15 @@ export function ambientConfig(): LangGraphRunnableConfig | undefined {
 
 /** Where the code that was handed `config` runs; LangGraph's async context fills in for a missing one. */
 export function locate(config: RunnableConfig | undefined, what: string): Place {
-  const found = config !== undefined && meterIn(config.callbacks) !== undefined ? config : ambientConfig();
-  const meter = meterIn(found?.callbacks, found?.configurable?.["thread_id"]);
+  const found = meterIn(config) !== undefined ? config : ambientConfig();
+  const meter = meterIn(found);
   if (found === undefined || meter === undefined) {
     throw new NotInDurableGraphError(
       `${what} runs outside a durable graph. Wrap the graph: durableGraph(graph, { ledger }).`,
     );
   }
-  const place = placeAt(meter, found.metadata ?? {}, found);
   return {
-    ...place,
+    ...placeAt(meter, found.metadata ?? {}, found),
     signal: found.signal === undefined ? meter.run.signal : AbortSignal.any([found.signal, meter.run.signal]),
   };
 }
@@ -73,22 +73,43 @@ function placeAt(
   return { run: meter.run, position, bases, moved: meter.hasMoved(ns) };
 }
 
-/** Every checkpoint that a place stands on. What else is in LangGraph's map came from the caller. */
+/** Every checkpoint that a place stands on, the outermost first. What else is in LangGraph's map came from the caller. */
 function basesOf(config: RunnableConfig | undefined, parentNs: string): [string, string][] {
   const map: unknown = config?.configurable?.["checkpoint_map"];
   if (typeof map !== "object" || map === null) return [];
-  const entries = Object.entries(map as Record<string, string>);
-  return entries.filter(([ns]) => ns === "" || parentNs === ns || parentNs.startsWith(`${ns}|`));
+  const pairs = Object.entries(map as Record<string, string>)
+    .filter(([ns]) => ns === "" || parentNs === ns || parentNs.startsWith(`${ns}|`))
+    .sort(([a], [b]) => a.length - b.length);
+  // A `task()` of the functional API stands on its caller's checkpoint, under a namespace that has none of its own.
+  return pairs.filter(([, id], i) => pairs.findIndex(([, other]) => other === id) === i);
 }
 
 const scopes = new WeakMap<object, StepScope>();
 
-/** The steps of one attempt at a node: LangGraph makes one `executionInfo` object for each attempt. */
+/**
+ * The steps of one attempt at a node, or of one tool call in it: the callback run around the code says which. Where
+ * callbacks were replaced, LangGraph's `executionInfo`, one object for each attempt, does.
+ */
 export function scopeOf(config: RunnableConfig | undefined, node: string): StepScope {
-  const found = (config as LangGraphRunnableConfig | undefined)?.executionInfo ?? ambientConfig()?.executionInfo;
-  if (found === undefined) return new StepScope(node);
-  const scope = scopes.get(found) ?? new StepScope(node);
-  scopes.set(found, scope);
+  const scope = scopeAt(config);
+  if (scope !== undefined) return scope;
+  throw new StepUsageError(
+    `A step in node "${node}" cannot tell which attempt it belongs to. Hand on the config that LangGraph gave the node.`,
+    { step: node },
+  );
+}
+
+export function scopeAt(config: RunnableConfig | undefined): StepScope | undefined {
+  for (const candidate of [config, ambientConfig()]) {
+    const manager = candidate?.callbacks;
+    const parentRunId = manager instanceof CallbackManager ? manager.getParentRunId() : undefined;
+    const place = meterIn(candidate)?.placeOf(parentRunId);
+    if (place !== undefined) return place.scope;
+  }
+  const attempt = (config as LangGraphRunnableConfig | undefined)?.executionInfo ?? ambientConfig()?.executionInfo;
+  if (attempt === undefined) return undefined;
+  const scope = scopes.get(attempt) ?? new StepScope(String(config?.metadata?.["langgraph_node"] ?? ""));
+  scopes.set(attempt, scope);
   return scope;
 }
 
@@ -101,7 +122,7 @@ export function resetSubgraphCounter(config: RunnableConfig | undefined): void {
   if (typeof scratchpad === "object" && scratchpad !== null && "subgraphCounter" in scratchpad) {
     scratchpad.subgraphCounter = 0;
     const ns: unknown = config?.metadata?.["langgraph_checkpoint_ns"];
-    meterIn(config?.callbacks)?.countsSubgraphsAnew(String(ns));
+    meterIn(config)?.countsSubgraphsAnew(String(ns));
   }
 }
 

@@ -1,5 +1,7 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
+import { DatabaseError, isLonghaulError } from "../core/errors.js";
+import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { createBreakers } from "./breakers.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
@@ -8,8 +10,29 @@ import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread 
 import { findStep, stepsOfThread } from "./stepRows.js";
 import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
+/** Whatever PostgreSQL throws reaches the core as one kind of error: the ledger could not do its part. */
+function guarded<T extends object>(port: T): T {
+  const methods = Object.entries(port).map(([name, method]) =>
+    typeof method !== "function"
+      ? [name, method]
+      : [
+          name,
+          async (...args: unknown[]) => {
+            try {
+              return await method(...args);
+            } catch (error) {
+              if (isLonghaulError(error)) throw error;
+              const why = redact(error instanceof Error ? error.message : String(error));
+              throw new DatabaseError(`The ledger could not be read or written: ${why}`, { cause: error });
+            }
+          },
+        ],
+  );
+  return Object.fromEntries(methods) as T;
+}
+
 export function createStepLedger(database: Database, namespace: string): StepLedger {
-  return {
+  return guarded<StepLedger>({
     namespace,
     breakers: createBreakers(database),
     now: () => ledgerNow(database),
@@ -26,7 +49,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
     steps: async (threadId) => (await stepsOfThread(database, threadId)).map(({ record }) => record),
     closeToWrites: (ticket) => closeToWrites(database, ticket),
-  };
+  });
 }
 
 export function createRunLedger(database: Database): RunLedger {

@@ -1,6 +1,8 @@
 // What becomes of steps: the receipt, the failure, the doubt, the word of a lookup or a person. Every change is a
 // compare-and-set on (state, attempt) within the transition table, appends its history, and writes the wake that it
 // needs, in one statement.
+
+import { plainText } from "../core/failure.js";
 import type { Claim, Outcome, Settlement, StepRecord } from "../core/ledger.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import { mayTransition, sourcesOf } from "../core/step.js";
@@ -63,7 +65,7 @@ function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
       ? outcome.reason
       : failure === undefined
         ? null
-        : `${failure.name}: ${failure.message}`.slice(0, 500);
+        : plainText(`${failure.name}: ${failure.message}`, 500);
   const wake = dueInMs !== null && dueInMs > IN_PROCESS_WAIT_MS;
   const error = failure === undefined ? null : JSON.stringify(failure);
   return [outcome.to, error, failures, effectKnown, dueInMs, reason, wake];
@@ -105,8 +107,8 @@ export async function settleStep(database: Database, seen: StepRecord, settlemen
     failure === undefined ? null : JSON.stringify(failure),
     countLookup ? 1 : 0,
     dueInMs === undefined ? null : Math.ceil(dueInMs),
-    actor,
-    reason,
+    plainText(actor, 200),
+    plainText(reason, 500),
     wake,
   ]);
   return rows.length > 0;
@@ -187,6 +189,11 @@ export async function decideDrift(
   by: string,
   reason: string,
 ): Promise<boolean> {
-  const rows = await database.query("decide_drift", DECIDE_DRIFT, [hexToBytes(key), decision, by, reason]);
+  const rows = await database.query("decide_drift", DECIDE_DRIFT, [
+    hexToBytes(key),
+    decision,
+    plainText(by, 200),
+    plainText(reason, 500),
+  ]);
   return rows.length > 0;
 }

@@ -60,6 +60,10 @@ async function run(id: string, statement?: string) {
   const { log } = await graph.invoke({ log: [] }, thread(id));
   const [row] = await db.sql<{ state: string }>("select state from longhaul.threads where thread_id = $1", [id]);
   const steps = await stepsOf(db, id);
+  const evidence = await db.sql(
+    "select 1 from longhaul.late_receipts join longhaul.steps using (key) where thread_id = $1",
+    [id],
+  );
   return {
     names: [...listening.names],
     seen: {
@@ -67,6 +71,7 @@ async function run(id: string, statement?: string) {
       effects,
       thread: row?.state,
       history: await historyOf(db, id),
+      lateReceipts: evidence.length,
       steps: steps.map(({ name, state, attempt }) => ({ name, state, attempt })),
     },
   };
@@ -79,6 +84,7 @@ describe("G20: a statement whose answer was lost", () => {
       log: ["page 1 2"],
       effects: ["first", "second"],
       thread: "done",
+      lateReceipts: 0,
       steps: [{ attempt: 1 }, { name: "first", attempt: 2 }, { name: "second", attempt: 1 }],
     });
     expect(undisturbed.names).toEqual(

@@ -263,12 +263,12 @@ export class Exploration {
   /** How a call can end that was sent. */
   #endsOf(worker: Worker, key: string): [label: string, weight: number, end: CallEnd][] {
     const request = this.#outside.requestsOf(key).findLast((sent) => sent.worker === worker.name);
-    const ends: [string, number, CallEnd][] = [["its call times out", 6, { error: failure("ETIMEDOUT") }]];
+    const ends: [string, number, CallEnd][] = [["its call times out", 5, { error: failure("ETIMEDOUT") }]];
     if (request?.receipt !== undefined) ends.push([`its answer arrives`, 8, { receipt: request.receipt }]);
     if (request?.state === "refused") {
       ends.push(
-        ["hears a 422", 4, { error: failure("E422", 422) }],
-        ["hears a 429", 4, { error: failure("E429", 429) }],
+        ["hears a 422", 9, { error: failure("E422", 422) }],
+        ["hears a 429", 5, { error: failure("E429", 429) }],
       );
     }
     return ends;
@@ -283,7 +283,7 @@ export class Exploration {
       return [
         { label: `${name} arrives`, weight: 4, quiet: true, perform: () => this.#land(request) },
         { label: `${name} gets lost`, weight: 2, quiet: true, perform: to("lost") },
-        { label: `${name} is refused`, weight: 2, quiet: true, perform: to("refused") },
+        { label: `${name} is refused`, weight: request.attempt > 1 ? 6 : 2, quiet: true, perform: to("refused") },
       ];
     }
     if (request.state !== "landed" || request.visible) return [];

@@ -1,5 +1,5 @@
 // Where PostgreSQL is: an environment variable, or outside production an embedded server of our own.
-import { DatabaseError } from "./core/errors.js";
+import { DatabaseError, InvalidOptionError } from "./core/errors.js";
 
 /** In this order: ours, then those that LangGraph's servers set. */
 const VARIABLES = ["LONGHAUL_DATABASE_URL", "DATABASE_URI", "POSTGRES_URI", "POSTGRES_URI_CUSTOM"] as const;
@@ -25,8 +25,9 @@ export async function findDatabase(
   env: NodeJS.ProcessEnv,
   onLine: (line: string) => void = defaultLine,
 ): Promise<DatabaseAddress> {
-  const found = VARIABLES.map((name) => env[name]).find((value) => value !== undefined && value !== "");
-  if (found !== undefined) return { url: found };
+  const name = VARIABLES.find((variable) => env[variable] !== undefined && env[variable] !== "");
+  const found = name === undefined ? undefined : env[name];
+  if (found !== undefined) return { url: checkUrl(found, name) };
   if (env["NODE_ENV"] === "production" || DEPLOYMENT_VARIABLES.some((name) => env[name] !== undefined)) {
     throw new DatabaseError(
       "No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).",
@@ -34,6 +35,14 @@ export async function findDatabase(
   }
   const { startPostgres } = await import("./embedded/index.js");
   return startPostgres({ onLine });
+}
+
+/** @throws InvalidOptionError for what is no PostgreSQL address; the value is not repeated, since it may hold a password. */
+export function checkUrl(url: string, name = "url"): string {
+  if (/^postgres(ql)?:\/\/./.test(url)) return url;
+  throw new InvalidOptionError(
+    `Expected \`${name}\` to be an address such as postgres://user:password@host:5432/database.`,
+  );
 }
 
 function defaultLine(line: string): void {

@@ -22,17 +22,21 @@
  *
  * @module
  */
+
+export type { BreakerPolicy } from "./core/breaker.js";
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
+export type { FailureClass } from "./core/failure.js";
 export type { StepEvent } from "./core/ledger.js";
 export type { LookupAnswer } from "./core/lookup.js";
+export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
 export { compensateNode } from "./langgraph/compensateNode.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
 export { type DurableOptions, durableGraph } from "./langgraph/durableGraph.js";
-export { durableModel } from "./langgraph/durableModel.js";
+export { type DurableModelOptions, durableModel } from "./langgraph/durableModel.js";
 export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/durableNode.js";
 export type { DurableTarget } from "./langgraph/durableRun.js";
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
@@ -44,6 +48,7 @@ export {
   type LookupFunction,
   type Operation,
   operation,
+  type RetryOptions,
 } from "./langgraph/operation.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";

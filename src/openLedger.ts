@@ -5,7 +5,8 @@ import { DatabaseError, InvalidOptionError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
 import type { StepEvent } from "./core/ledger.js";
-import { type DatabaseAddress, findDatabase } from "./findDatabase.js";
+import { knownOptions } from "./core/options.js";
+import { checkUrl, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
@@ -36,6 +37,8 @@ export interface LedgerOptions {
   readonly onLine?: (line: string) => void;
 }
 
+const OPTIONS = ["url", "pool", "schema", "namespace", "leaseMs", "maxConnections", "onStep", "onLine"];
+
 /** Fifteen seconds: five renewals may fail before a run loses its thread, and a takeover is soon enough for people. */
 const LEASE_MS = 15_000;
 const MAX_CONNECTIONS = 10;
@@ -59,6 +62,11 @@ export interface OpenedLedger extends Ledger {
  */
 export function openLedger(options: LedgerOptions = {}): Ledger {
   const { schema = "longhaul", namespace = "", leaseMs = LEASE_MS, maxConnections = MAX_CONNECTIONS, onStep } = options;
+  knownOptions("openLedger", options, OPTIONS);
+  if (options.url !== undefined) {
+    if (options.pool !== undefined) throw new InvalidOptionError("Give openLedger a `url` or a `pool`, not both.");
+    checkUrl(options.url);
+  }
   quoteSchema(schema);
   positiveMs("leaseMs", leaseMs, MAX_TIMER_MS);
   if (namespace !== "") checkId("namespace", namespace);

@@ -1,8 +1,11 @@
 // What every command shares: the options that name the database, and a ledger that is closed at the end.
 import { userInfo } from "node:os";
 import { Command } from "commander";
+import { NotFoundError } from "../core/errors.js";
+import { checkUrl, type DatabaseAddress, findDatabase } from "../findDatabase.js";
 import { DATABASE, type OpenedLedger, openLedger } from "../openLedger.js";
-import type { PooledDatabase } from "../postgres/pool.js";
+import { readVersions } from "../postgres/migrate.js";
+import { createPool, PooledDatabase } from "../postgres/pool.js";
 
 export interface ConnectOptions {
   readonly url?: string;
@@ -33,6 +36,29 @@ export async function withLedger<T>(
     return await work(ledger, await ledger[DATABASE]());
   } finally {
     await ledger.close();
+  }
+}
+
+/** For commands that only read: the schema must be there. A misspelt name is not created. */
+export async function withExisting<T>(
+  options: ConnectOptions,
+  work: (database: PooledDatabase) => Promise<T>,
+): Promise<T> {
+  const onLine = (line: string) => process.stderr.write(`${line}\n`);
+  const address: DatabaseAddress =
+    options.url === undefined ? await findDatabase(process.env, onLine) : { url: checkUrl(options.url) };
+  const pool = createPool(address.url, 2);
+  try {
+    const database = new PooledDatabase(pool, options.schema);
+    if ((await readVersions(database)).size === 0) {
+      throw new NotFoundError(
+        `There is no ledger in the schema ${database.schema}. The first run makes it, or: longhaul migrate`,
+      );
+    }
+    return await work(database);
+  } finally {
+    await pool.end();
+    await address.release?.();
   }
 }
 

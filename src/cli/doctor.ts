@@ -4,7 +4,7 @@ import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
-import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
 import { printJson, printTable } from "./output.js";
 
 interface Finding {
@@ -23,7 +23,7 @@ export function doctorCommand(): Command {
     "doctor",
     "check the database, its settings, and what is stuck; exits 1 when something is wrong",
   ).action(async (options: ConnectOptions) => {
-    const findings = await withLedger(options, (_ledger, database) => examine(database));
+    const findings = await withExisting(options, (database) => examine(database));
     if (options.json) for (const finding of findings) printJson(finding);
     else
       printTable(
@@ -94,13 +94,16 @@ async function examineSchema(database: PooledDatabase): Promise<Finding> {
 
 async function examineWork(database: PooledDatabase): Promise<Finding[]> {
   const unsettled = await unsettledSteps(database, 1000);
-  const [late] = await database.query<{ overdue: number }>(
+  const late = await database.query<{ thread_id: string }>(
     "doctor_due",
-    "select count(*)::int as overdue from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute'",
+    "select thread_id from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute' order by due_at",
     [],
   );
   const duplicates = await duplicateEffects(database, 1000);
-  const overdue = late?.overdue ?? 0;
+  const named = late
+    .slice(0, 5)
+    .map(({ thread_id }) => thread_id)
+    .join(", ");
   return [
     {
       check: "in doubt",
@@ -117,8 +120,11 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
     },
     {
       check: "due threads",
-      ok: overdue === 0,
-      detail: overdue === 0 ? "none overdue" : `${overdue} threads are due for over a minute and nobody ran them`,
+      ok: late.length === 0,
+      detail:
+        late.length === 0
+          ? "none overdue"
+          : `${late.length} due for over a minute and not run: ${named}${late.length > 5 ? ", …" : ""}`,
     },
   ];
 }

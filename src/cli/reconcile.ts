@@ -5,7 +5,7 @@ import type { StepRecord } from "../core/ledger.js";
 import { type SettleRequest, settle } from "../operate.js";
 import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
-import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
+import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
 import { printJson, printLine, printTable, showTime } from "./output.js";
 
 export function reconcileCommand(): Command {
@@ -18,7 +18,7 @@ export function reconcileCommand(): Command {
 function listCommand(): Command {
   return databaseCommand("list", "list what a lookup or a person must settle, the oldest first").action(
     async (options: ConnectOptions) => {
-      const { steps, duplicates } = await withLedger(options, async (_ledger, database) => ({
+      const { steps, duplicates } = await withExisting(options, async (database) => ({
         steps: await unsettledSteps(database, 500),
         duplicates: await duplicateEffects(database, 500),
       }));

@@ -2,14 +2,14 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatUsd } from "../core/price.js";
 import { listThreads, type ThreadSummary } from "../postgres/runs.js";
-import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
 import { printJson, printLine, printTable, showTime } from "./output.js";
 
 export function runsCommand(): Command {
   return databaseCommand("runs", "list threads, the one that changed last first")
     .option("--limit <n>", "how many", positiveInteger, 50)
     .action(async (options: ConnectOptions & { limit: number }) => {
-      const threads = await withLedger(options, (_ledger, database) => listThreads(database, { limit: options.limit }));
+      const threads = await withExisting(options, (database) => listThreads(database, { limit: options.limit }));
       if (options.json) for (const thread of threads) printJson(thread);
       else if (threads.length === 0) printLine("No thread has run yet.");
       else printTable(["thread", "state", "steps", "open", "cost", "changed (UTC)", "note"], threads.map(toRow));
@@ -29,11 +29,12 @@ function toRow(thread: ThreadSummary): string[] {
   ];
 }
 
-function noteOf({ state, holder, error, dueAt }: ThreadSummary): string {
-  if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
+function noteOf({ state, holder, error, dueAt, dueReason }: ThreadSummary): string {
   if (state === "running" && holder !== undefined) return `process ${holder.pid} on ${holder.host}`;
-  if (state === "due") return dueAt === undefined ? "its process is gone; run it again" : `due ${showTime(dueAt)}`;
-  return "";
+  if (dueAt !== undefined) return `run it again from ${showTime(dueAt)}: ${dueReason}`.slice(0, 70);
+  if (state === "due") return "its process is gone; run it again";
+  if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
+  return state === "waiting" ? "for a person: see longhaul reconcile list, or the graph's own question" : "";
 }
 
 function positiveInteger(text: string): number {

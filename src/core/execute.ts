@@ -61,7 +61,7 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       await tellBreaker(call, host, passage, error);
       const again = classifyBy(call.classify, error) !== "permanent" && failures < maxFailures(call.retry);
       if (!again || host.signal.aborted || !host.mayRetry()) throw error;
-      await waitMs(host, backoffMs(failures, error), "retry", intent.key);
+      await waitMs(host, backoffMs(failures, error), `"${intent.name}" is tried again`, intent.key);
     }
   }
 }
@@ -71,7 +71,7 @@ async function passageOf<O>(call: StepCall<O>, host: StepHost): Promise<Passage>
   for (;;) {
     const passage = await passBreaker(call, host);
     if (!("openForMs" in passage)) return passage;
-    await waitMs(host, passage.openForMs, "the breaker is open", call.intent.key);
+    await waitMs(host, passage.openForMs, `the breaker of "${call.intent.name}" is open`, call.intent.key);
   }
 }
 
@@ -138,7 +138,7 @@ async function meet<O>(call: StepCall<O>, host: StepHost, record: StepRecord): P
       return { next: "claim", record, reason: record.attempt === 0 ? "first claim" : "runs again" };
     case "RETRY_SCHEDULED":
       if (record.dueAt !== undefined && record.dueAt > record.readAt) {
-        await host.waitUntil(record.dueAt, "retry", intent.key);
+        await host.waitUntil(record.dueAt, `"${intent.name}" is tried again`, intent.key);
         return { next: "reread" };
       }
       return { next: "claim", record, reason: "retry is due" };
@@ -169,7 +169,7 @@ async function noteDrift<O>(call: StepCall<O>, host: StepHost, record: StepRecor
 /** Somebody claimed it and did not come back, or has not yet. */
 async function meetRunning(host: StepHost, record: StepRecord): Promise<Met> {
   if (record.leaseLive && record.leaseUntil !== undefined) {
-    await host.waitUntil(record.leaseUntil, "the step is running elsewhere", record.key);
+    await host.waitUntil(record.leaseUntil, `"${record.name}" is being run elsewhere`, record.key);
     return { next: "reread" };
   }
   if (record.kind === "llm") return { next: "claim", record, reason: "the last holder is gone" };

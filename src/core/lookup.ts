@@ -73,12 +73,12 @@ async function askWorld(record: StepRecord, lookup: Lookup): Promise<LookupAnswe
 }
 
 function lookupFailed(record: StepRecord, error: unknown): Settlement {
-  const { name } = recordFailure(error);
+  const { name, message } = recordFailure(error);
   if (record.lookups + 1 >= MAX_LOOKUPS) {
     return {
       to: "WAITING_HUMAN",
       actor: "lookup",
-      reason: `${MAX_LOOKUPS} lookups failed, the last with ${name}`,
+      reason: `${MAX_LOOKUPS} lookups failed, the last with ${name}: ${message}`,
       countLookup: true,
     };
   }
@@ -86,7 +86,7 @@ function lookupFailed(record: StepRecord, error: unknown): Settlement {
   return {
     to: "NEEDS_RECONCILIATION",
     actor: "lookup",
-    reason: `the lookup failed with ${name}`,
+    reason: `the lookup failed with ${name}: ${message}`,
     dueInMs,
     countLookup: true,
     wake: dueInMs > IN_PROCESS_WAIT_MS,

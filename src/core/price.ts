@@ -10,6 +10,8 @@ export interface TokenCounts {
 }
 
 const NANO_PER_USD = 1e9;
+/** Loaded once, with the first call that has a price: it is large, and many graphs call no model. */
+let table: Promise<typeof import("@pydantic/genai-prices")> | undefined;
 
 /** The price of a call in nano-dollars; undefined when the table does not know the model. Loads the table at first use. */
 export async function priceNanoUsd(
@@ -17,7 +19,8 @@ export async function priceNanoUsd(
   provider: string | undefined,
   tokens: TokenCounts,
 ): Promise<bigint | undefined> {
-  const { calcPrice } = await import("@pydantic/genai-prices");
+  table ??= import("@pydantic/genai-prices");
+  const { calcPrice } = await table;
   const usage = {
     input_tokens: tokens.inputTokens,
     output_tokens: tokens.outputTokens,

@@ -26,13 +26,21 @@ export async function meetDoubt<O>(call: StepCall<O>, host: StepHost, record: St
   const resend = mayResend(call, record);
   if (!resend && call.lookup === undefined) return ask(call, host, record);
   if (record.dueAt !== undefined && record.dueAt > record.readAt) {
-    await host.waitUntil(record.dueAt, "reconcile", record.key);
+    await host.waitUntil(record.dueAt, `whether "${record.name}" happened is asked again`, record.key);
     return { next: "reread" };
   }
   if (resend || call.lookup === undefined) {
     return { next: "claim", record, reason: "idempotent and its key is young: sent again with the same key" };
   }
-  await host.ledger.settle(record, await lookUp(record, call.lookup, codecOf(call)));
+  const settlement = await lookUp(record, call.lookup, codecOf(call));
+  const spent = settlement.to === "READY" && (record.failures >= maxFailures(call.retry) || !host.mayRetry());
+  // It surely did not happen, and trying again has been tried: what it failed with is the answer.
+  await host.ledger.settle(
+    record,
+    spent
+      ? { ...settlement, to: "FAILED_PERMANENT", reason: `${settlement.reason}; it failed ${record.failures} times` }
+      : settlement,
+  );
   return { next: "reread" };
 }
 

@@ -54,7 +54,7 @@ async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord):
     } else if (record.state !== "NEEDS_RECONCILIATION" || record.effectKnown || effect?.lookup === undefined) {
       return record;
     } else if (record.dueAt !== undefined && record.dueAt > record.readAt) {
-      await host.waitUntil(record.dueAt, "reconcile", record.key);
+      await host.waitUntil(record.dueAt, `whether "${record.name}" happened is asked again`, record.key);
     } else {
       await ledger.settle(record, await lookUp(record, effect.lookup, effect.codec));
     }

@@ -8,9 +8,11 @@ import { DatabaseError, DurabilityBarrierError, InvalidOptionError, StepUsageErr
 import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import type { StepIntent } from "../core/ledger.js";
+import { knownOptions } from "../core/options.js";
 import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
 import {
   checkEffectOptions,
+  EFFECT_OPTIONS,
   type EffectOptions,
   type LookupFunction,
   type Operation,
@@ -78,15 +80,15 @@ export function stepsAt(place: Place, scope: StepScope): Step {
     performStep(place, scope, { ...what, kind: "node", effect });
   return {
     read: (name, input, run, options = {}) => {
-      checkEffectOptions(`step "${name}"`, options);
+      checkStepOptions(name, options, ["key", "timeoutMs", "retry", "classify", "breaker"]);
       return perform("read", { name, input, run, options });
     },
     write: (name, input, run, options = {}) => {
-      checkEffectOptions(`step "${name}"`, options);
+      checkStepOptions(name, options, ["key", ...EFFECT_OPTIONS.filter((option) => option !== "compensate")]);
       return perform("write", { name, input, run, options });
     },
     run: (operation, input, options = {}) => {
-      checkEffectOptions(`step "${operation.name}"`, options);
+      checkStepOptions(operation.name, options, ["key", ...EFFECT_OPTIONS]);
       return perform(operation.effect, {
         name: operation.name,
         version: operation.version,
@@ -96,6 +98,11 @@ export function stepsAt(place: Place, scope: StepScope): Step {
       });
     },
   };
+}
+
+function checkStepOptions(name: string, options: object, known: readonly string[]): void {
+  knownOptions(`step "${name}"`, options, known);
+  checkEffectOptions(`step "${name}"`, options);
 }
 
 /** The options that were really given: an undefined one takes nothing away. */

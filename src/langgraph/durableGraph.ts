@@ -4,6 +4,7 @@
 import type { CompiledStateGraph, StateDefinitionInit, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { InvalidOptionError } from "../core/errors.js";
+import { knownOptions } from "../core/options.js";
 import {
   type Compiled,
   type DurableTarget,
@@ -91,6 +92,7 @@ function checkOptions(options: DurableOptions): void {
       );
     }
   }
+  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork"]);
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }
@@ -112,7 +114,7 @@ function refuseRetriedSubgraphs(graph: Compiled, path = ""): void {
     if (node.retryPolicy !== undefined && inner.length > 0) {
       throw new InvalidOptionError(
         `Node "${path}${name}" is, or holds, a compiled subgraph and has a retryPolicy. LangGraph gives the steps below it new identities on a retry, so writes would happen twice. ` +
-          "Put the retryPolicy on the nodes inside it, or call the subgraph in a durableNode.",
+          "Put the retryPolicy on the nodes inside it, or wrap the call in a durableNode.",
       );
     }
     for (const subgraph of new Set(inner)) refuseRetriedSubgraphs(subgraph, `${path}${name}/`);

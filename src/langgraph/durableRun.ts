@@ -5,7 +5,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Effects } from "../core/effect.js";
-import { InvalidOptionError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
+import { InvalidOptionError, NotFoundError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { drained } from "./leave.js";
@@ -86,6 +86,7 @@ export async function* runDurably(
   run.effects = settings.effects;
   let failure: unknown;
   try {
+    await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
     const asked = await withoutStrayResume(graph, input, options, threadId);
     yield* stream(asked, { ...bind(graph, ledger, run, options), durability });
@@ -138,6 +139,23 @@ async function refuseResumeOffHead(
   throw new StaleWriterError(
     `A Command with a resume value addresses the checkpoint ${String(addressed)}, but thread "${threadId}" is at ${head.checkpoint.id}. ` +
       "Leave `checkpoint_id` out to answer what the thread asks now, or fork with updateState first.",
+    { threadId },
+  );
+}
+
+/** `null` goes on with a thread; one that died before its first checkpoint has to be given its input again. */
+async function refuseNothingToGoOn(
+  graph: Compiled,
+  input: unknown,
+  options: RunOptions | undefined,
+  threadId: string,
+): Promise<void> {
+  if (input !== null && input !== undefined) return;
+  const saver = graph.checkpointer as BaseCheckpointSaver;
+  const address = { thread_id: threadId, checkpoint_ns: "", checkpoint_id: options?.configurable?.["checkpoint_id"] };
+  if ((await saver.getTuple({ configurable: address })) !== undefined) return;
+  throw new NotFoundError(
+    `Thread "${threadId}" has no checkpoint to go on from: it never started, or died before its first one. Give it its input.`,
     { threadId },
   );
 }

@@ -5,10 +5,11 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
 import { InvalidOptionError } from "../core/errors.js";
+import { knownOptions } from "../core/options.js";
 import type { Effect } from "../core/step.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
-import { checkEffectOptions, type EffectOptions } from "./operation.js";
+import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
 import { locate, scopeOf } from "./runtime.js";
 
 /** The arguments of a tool, from its schema. */
@@ -121,6 +122,7 @@ function checkToolOptions<T extends StructuredToolInterface>(
       `The ${what} cannot have \`onUnknown: "throw"\`: the error would become a message, and the model would call again. Leave it out: the graph pauses.`,
     );
   }
+  knownOptions(what, options, ["version", "effect", ...EFFECT_OPTIONS]);
   checkEffectOptions(what, options);
 }
 

@@ -5,6 +5,7 @@ import type { StepContext } from "../core/context.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import type { LookupAnswer } from "../core/lookup.js";
+import { knownOptions } from "../core/options.js";
 import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
 import type { Effect } from "../core/step.js";
 
@@ -99,13 +100,33 @@ export function operation<I, O>(definition: Operation<I, O>): Operation<I, O> {
   }
   if (typeof definition.run !== "function")
     throw new InvalidOptionError(`Expected \`run\` of operation "${name}" to be a function.`);
+  knownOptions(`operation "${name}"`, definition, ["name", "version", "effect", "run", ...EFFECT_OPTIONS]);
   checkEffectOptions(`operation "${name}"`, definition);
   return definition;
 }
 
+const RETRY_OPTIONS = ["retry", "classify", "breaker"];
+/** @internal */
+export const EFFECT_OPTIONS = [
+  "timeoutMs",
+  "idempotent",
+  "keyLifetimeMs",
+  "lookup",
+  "settleMs",
+  "onUnknown",
+  "compensate",
+  ...RETRY_OPTIONS,
+];
+
 /** @internal */
 export function checkEffectOptions(what: string, options: object): void {
   const { idempotent, keyLifetimeMs } = options as Partial<EffectOptions<unknown, unknown>>;
+  const { onUnknown } = options as { onUnknown?: unknown };
+  if (onUnknown !== undefined && onUnknown !== "pause" && onUnknown !== "throw") {
+    throw new InvalidOptionError(
+      `Expected \`onUnknown\` of ${what} to be "pause" or "throw", got ${JSON.stringify(onUnknown)}.`,
+    );
+  }
   for (const name of ["timeoutMs", "settleMs", "keyLifetimeMs"] as const) {
     const value = (options as Record<string, unknown>)[name];
     if (value !== undefined) positiveMs(`${name} of ${what}`, value, name === "timeoutMs" ? MAX_TIMER_MS : undefined);

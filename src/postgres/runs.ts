@@ -26,7 +26,8 @@ woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5
 select epoch, generation from taken`;
 
 const WHO_HOLDS = `
-select t.epoch, t.holder, t.lease_until, greatest(0, extract(epoch from t.lease_until - {schema}.ledger_now()) * 1000)::float8 as left_ms
+select t.epoch, t.holder, t.lease_until, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
+  case when isfinite(t.lease_until) then greatest(0, extract(epoch from t.lease_until - {schema}.ledger_now()) * 1000) else 0 end::float8 as left_ms
 from {schema}.threads t where t.thread_id = $1`;
 
 /** Takes the thread's lease, or tells who has it. A holder that is proven dead loses it at once. */
@@ -133,12 +134,14 @@ export interface ThreadSummary {
   readonly holder: Holder | undefined;
   readonly error: RecordedFailure | undefined;
   readonly dueAt: Date | undefined;
+  /** Why the thread should run again at `dueAt`. */
+  readonly dueReason: string | undefined;
 }
 
 // A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it.
 const THREADS = `
 select t.thread_id, case when t.state = 'running' and t.lease_until <= {schema}.ledger_now() then 'due' else t.state end as state,
-  t.updated_at, t.holder, t.error, w.due_at, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
+  t.updated_at, t.holder, t.error, w.due_at, w.reason as due_reason, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
   coalesce(s.cost, 0)::text as cost, coalesce(s.unpriced, 0)::int as unpriced
 from {schema}.threads t
 left join {schema}.wakes w using (thread_id)
@@ -158,6 +161,7 @@ interface ThreadRow {
   readonly holder: Holder | null;
   readonly error: RecordedFailure | null;
   readonly due_at: Date | null;
+  readonly due_reason: string | null;
   readonly steps: number;
   readonly open: number;
   readonly cost: string;
@@ -181,5 +185,6 @@ export async function listThreads(
     holder: row.holder ?? undefined,
     error: row.error ?? undefined,
     dueAt: row.due_at ?? undefined,
+    dueReason: row.due_reason ?? undefined,
   }));
 }

@@ -51,7 +51,7 @@ describe("a ledger that is away while a tool's receipt is recorded", () => {
     const { graph, sent } = agent((name) => name === "lh_succeed" && lost++ < 6);
     const run = graph.invoke({ messages: [new HumanMessage("go")] }, thread("receipt"));
     expect(await run.catch(drainReason)).toMatchObject({
-      kind: "lost",
+      kind: "unrecorded",
       message: expect.stringContaining("PostgreSQL cannot be reached"),
     });
     expect(sent).toEqual(["charge"]);

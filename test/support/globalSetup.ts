@@ -1,7 +1,7 @@
 // One real PostgreSQL for the whole suite, in a temporary home, and one migrated template that every test file copies.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
 import { startPostgres } from "../../src/embedded/index.js";
@@ -35,7 +35,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("scripts", await compileScripts(join(home, "scripts")));
   return async () => {
     await server.stop();
-    await rm(home, { recursive: true, force: true });
+    // As root the data is not in the home that was asked for.
+    for (const folder of [home, dirname(server.dataDir)]) await rm(folder, { recursive: true, force: true });
   };
 }
 

@@ -47,34 +47,39 @@ create table {schema}.steps (
   -- The task's namespace, which ends in LangGraph's task id, and the checkpoint that the task was made from.
   checkpoint_ns text not null,
   checkpoint_id text not null,
-  state text not null check (state in ('READY', 'RUNNING', 'SUCCEEDED', 'RETRY_SCHEDULED', 'WAITING_HUMAN',
-    'NEEDS_RECONCILIATION', 'FAILED_PERMANENT', 'COMPENSATING', 'COMPENSATED', 'CANCELLED')),
+  input_hash bytea not null,
+  -- Bodies are bytes: text columns refuse NUL, and nothing here searches in them.
+  input bytea,
+  settle_ms bigint not null,
+  -- Equal for writes of one thread that would do the same at the same place of the graph; null for what is no such write.
+  likeness bigint,
+  -- The write on another branch that did this before; a person says whether its result is reused.
+  sibling_key bytea,
+  drift_hash bytea,
+  drift_decision text check (drift_decision in ('keep', 'fail')),
   attempt integer not null check (attempt >= 0),
   claim_id uuid,
   epoch bigint not null,
-  lease_until timestamptz,
+  started_at timestamptz not null,
   -- When the current attempt was claimed: no send of it was earlier.
   claimed_at timestamptz not null,
   failures integer not null default 0,
   lookups integer not null default 0,
-  input_hash bytea not null,
-  -- Bodies are bytes: text columns refuse NUL, and nothing here searches in them.
-  input bytea,
-  output bytea,
+  effect_known boolean not null default false,
+  due_at timestamptz,
+  -- How many rows step_changes has.
+  changes integer not null default 0,
+  -- What a receipt changes stands last and together: the server then logs this part of the row alone.
   error jsonb,
   -- Doubt: an attempt may have had an effect that nobody knows of.
   doubt_since timestamptz,
   first_unresolved_send_at timestamptz,
   could_send_until timestamptz,
-  effect_known boolean not null default false,
-  settle_ms bigint not null,
-  due_at timestamptz,
-  drift_hash bytea,
-  drift_decision text check (drift_decision in ('keep', 'fail')),
-  -- Equal for writes of one thread that would do the same at the same place of the graph; null for what is no such write.
-  likeness bigint,
-  -- The write on another branch that did this before; a person says whether its result is reused.
-  sibling_key bytea,
+  lease_until timestamptz,
+  state text not null check (state in ('READY', 'RUNNING', 'SUCCEEDED', 'RETRY_SCHEDULED', 'WAITING_HUMAN',
+    'NEEDS_RECONCILIATION', 'FAILED_PERMANENT', 'COMPENSATING', 'COMPENSATED', 'CANCELLED')),
+  ended_at timestamptz,
+  output bytea,
   model text,
   input_tokens bigint,
   output_tokens bigint,
@@ -82,10 +87,6 @@ create table {schema}.steps (
   reasoning_tokens bigint,
   -- Undefined price is null, never 0.
   cost_nano_usd bigint,
-  -- How many rows step_changes has.
-  changes integer not null default 0,
-  started_at timestamptz not null,
-  ended_at timestamptz,
   -- No error and no cancel is a "no" while the effect may have happened (G9).
   constraint doubt_is_sticky check (doubt_since is null or state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN')),
   constraint success_has_output check (state <> 'SUCCEEDED' or output is not null)

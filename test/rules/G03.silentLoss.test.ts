@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { startWorker, work } from "../support/workers.js";
 import { startWorld, type World } from "../support/world.js";
-import { deferred, historyOf, stepsOf } from "./harness.js";
+import { deferred, historyOf, later, stepsOf } from "./harness.js";
 
 let db: TestDatabase;
 let world: World;
@@ -83,11 +83,15 @@ describe("G3: a worker that wakes up after it was overtaken", () => {
 
   it("that was stopped between its claim and its call does not call: its lease is over", async () => {
     const thread = "before-the-call";
-    const task = { url: db.url, worldUrl: world.url, thread, shape: "guarded", leaseMs: 1000 } as const;
+    const leaseMs = 1000;
+    const task = { url: db.url, worldUrl: world.url, thread, shape: "guarded", leaseMs } as const;
     const late = startWorker({ ...task, input: "new", stopAfter: "lh_begin_step" });
     await expect.poll(async () => (await stepsOf(db, thread))[0]?.state, { timeout: 30_000 }).toBe("RUNNING");
+    // Its own clock, too, must say that the lease is over.
+    const overAt = later(leaseMs);
     await db.advance(LEASES_MS);
     expect((await work(task)).log).toEqual(["a", expect.stringMatching(/^pay po_/), "z"]);
+    await overAt;
     process.kill(late.pid, "SIGCONT");
     expect(await late.result).toMatchObject({ drain: { kind: "lost" } });
     expect(world.count("pay", thread)).toBe(1);

@@ -116,7 +116,7 @@ describe("G4: a subgraph below a retryPolicy", () => {
     expect(make).toThrow(
       expect.objectContaining({
         code: "INVALID_OPTION",
-        message: expect.stringContaining("wrap the call in a durableNode"),
+        message: expect.stringContaining("in a durableNode"),
       }),
     );
   });

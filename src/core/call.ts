@@ -39,6 +39,11 @@ export interface StepHost {
   barrier(): Promise<void>;
   /** How a recorded step's place relates to this one: on the way here, on it but edited since, or on another branch. */
   relationTo(record: StepRecord): Promise<"passed" | "edited" | "forked">;
+  /**
+   * With a checkpointer that has no guard against a second writer: the write claimed last, when this place does not
+   * descend from it, because an overtaken run's checkpoint has become the newest one (G7).
+   */
+  overtakenWrite(): Promise<StepRecord | undefined>;
   /** Leaves the graph until a person has answered. */
   pause(asked: readonly Asked[]): never;
   /** Waits for a time, in the process when it is near, else leaves the graph until then. */

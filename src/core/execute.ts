@@ -87,7 +87,8 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   // A lease counts from before the statement that grants it was sent (G29).
   let asked = moment();
   const { undo = false } = call;
-  let answer = await ledger.begin(ticket, call.intent, randomUUID(), { undo });
+  let answer =
+    (await askedAboutHistory(call, host)) ?? (await ledger.begin(ticket, call.intent, randomUUID(), { undo }));
   for (;;) {
     if ("lost" in answer) host.lost();
     if ("closed" in answer) {
@@ -116,6 +117,17 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
         ? await ledger.claimAgain(ticket, met.record, call.intent, randomUUID(), met.reason, { undo })
         : await reread(call, host);
   }
+}
+
+/** A new write on a history that does not hold the last one: a person says whether it is done. */
+async function askedAboutHistory<O>(call: StepCall<O>, host: StepHost): Promise<{ existing: StepRecord } | undefined> {
+  if (call.intent.effect !== "write" || call.undo === true) return undefined;
+  const overtaken = await host.overtakenWrite();
+  if (overtaken === undefined || (await host.ledger.find(call.intent.key)) !== undefined) return undefined;
+  await host.ledger.beginWaiting(host.ticket, call.intent, overtaken.key);
+  const existing = await host.ledger.find(call.intent.key);
+  // Nothing was recorded: it is we who were overtaken.
+  return existing === undefined ? host.lost() : { existing };
 }
 
 async function reread<O>(call: StepCall<O>, host: StepHost): Promise<{ existing: StepRecord }> {

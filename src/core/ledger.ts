@@ -163,6 +163,8 @@ export interface StepLedger {
   /** Notes an input that is not the recorded one, and that a person is asked about it; undefined when it is gone again. */
   noteDrift(seen: StepRecord, inputHash: string | undefined): Promise<void>;
   renew(claim: Claim, leaseMs: number): Promise<boolean>;
+  /** The write of a thread that was claimed last. */
+  lastWrite(threadId: string): Promise<StepRecord | undefined>;
   /** Every step of a thread, in the order in which they were first recorded. */
   steps(threadId: string): Promise<readonly StepRecord[]>;
   /** Closes a thread for new writes, so that what is undone stays undone (G23). */

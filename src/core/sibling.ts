@@ -27,7 +27,7 @@ export async function standsAlone<O>(call: StepCall<O>, host: StepHost, alike: r
 export function askAboutSibling(host: StepHost, record: StepRecord): never {
   const step = `${record.position.node}/${record.name}`;
   const message =
-    `The write "${step}" was sent with the same input before: the thread was edited or forked since, or its input sent again (step ${record.siblingKey}). ` +
+    `The write "${step}" may have been done on another branch: the thread was edited, forked or overtaken by another writer since, or its input sent again (step ${record.siblingKey}). ` +
     `Reuse its result (settle it first, if it is in doubt) or do it again: longhaul reconcile settle ${record.key} --reuse | --run-again`;
   return host.pause([{ record, question: { kind: "SIBLING_EFFECT", message } }]);
 }

@@ -212,7 +212,11 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     const bound = saver.forRun(run);
     run.saver = bound;
     checkpointer = bound;
-  } else run.saver = foreignKnowledge(checkpointer);
+  } else {
+    run.saver = foreignKnowledge(checkpointer);
+    run.unguarded = true;
+  }
+  run.addressed = options?.configurable?.["checkpoint_id"] !== undefined;
   const { checkpointDuring: _, ...rest } = options ?? {};
   const meter = new Meter(run);
   return {

@@ -28,3 +28,14 @@ export async function relationTo(
   // The same checkpoints all the way: another task of the same superstep.
   return "passed";
 }
+
+/**
+ * The frontier (G7): on a checkpointer that is not ours an overtaken run can still store a checkpoint, which is then the
+ * newest. A place that does not descend from the last write's shows it; a fork that was asked for is none.
+ */
+export async function overtakenWrite(place: Place): Promise<StepRecord | undefined> {
+  const { run, position } = place;
+  if (!run.unguarded || run.addressed) return undefined;
+  const last = await run.steps.lastWrite(position.threadId);
+  return last !== undefined && (await relationTo(last, place)) === "forked" ? last : undefined;
+}

@@ -30,6 +30,10 @@ export class Run implements RunBinding {
   readonly open = new Map<string, Promise<unknown>>();
   /** What can tell about the checkpoints under a step. */
   saver: CheckpointKnowledge | undefined;
+  /** Its checkpointer is not ours: nothing keeps an overtaken run from storing a checkpoint. */
+  unguarded = false;
+  /** The caller named the checkpoint to start from. */
+  addressed = false;
   onFork: "ask" | "run" = "ask";
   /** What the graph declares, by name. */
   effects: Effects = new Map();

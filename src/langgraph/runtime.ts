@@ -11,7 +11,7 @@ import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
 import type { Place } from "./place.js";
-import { relationTo } from "./relation.js";
+import { overtakenWrite, relationTo } from "./relation.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;
@@ -156,6 +156,7 @@ export function hostAt(place: Place): StepHost {
       }
     },
     relationTo: (record) => relationTo(record, place),
+    overtakenWrite: () => overtakenWrite(place),
     pause: (asked) => {
       throw paused(asked);
     },

@@ -7,7 +7,7 @@ import { createBreakers } from "./breakers.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
-import { findStep, stepsOfThread } from "./stepRows.js";
+import { findStep, lastWrite, stepsOfThread } from "./stepRows.js";
 import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
 /** Whatever PostgreSQL throws reaches the core as one kind of error: the ledger could not do its part. */
@@ -47,6 +47,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     settle: (seen, settlement) => settleStep(database, seen, settlement),
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
+    lastWrite: (threadId) => lastWrite(database, threadId),
     steps: async (threadId) => (await stepsOfThread(database, threadId)).map(({ record }) => record),
     closeToWrites: (ticket) => closeToWrites(database, ticket),
   });

@@ -126,6 +126,14 @@ export interface StepTrace {
   readonly endedAt: Date | undefined;
 }
 
+const LAST_WRITE = `${SELECT} where s.thread_id = $1 and s.effect = 'write' order by s.seq desc limit 1`;
+
+/** The write of a thread that was claimed last. */
+export async function lastWrite(database: Database, threadId: string): Promise<StepRecord | undefined> {
+  const [row] = await database.query<StepRow>("last_write", LAST_WRITE, [threadId]);
+  return row && toRecord(row);
+}
+
 /** The steps of a thread, in the order in which they were first recorded. */
 export async function stepsOfThread(database: Database, threadId: string): Promise<StepTrace[]> {
   const rows = await database.query<StepRow>("steps_of_thread", `${SELECT} where s.thread_id = $1 order by s.seq`, [

@@ -99,6 +99,7 @@ async function openHost(ledger: Ledger, threadId: string): Promise<StepHost> {
     open: new Map(),
     barrier: async () => {},
     relationTo: async () => "passed",
+    overtakenWrite: async () => undefined,
     pause: unexpected("asked a person"),
     waitUntil: unexpected("waited"),
     lost: unexpected("lost its thread"),

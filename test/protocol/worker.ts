@@ -136,7 +136,7 @@ export class Worker {
       open: new Map(),
       barrier: async () => {},
       relationTo: async () => "passed",
-    overtakenWrite: async () => undefined,
+      overtakenWrite: async () => undefined,
       pause: () => {
         throw new Left("paused");
       },

@@ -91,14 +91,16 @@ export function renderResult(result: DemoResult, killAt: number | undefined, sta
       : killAt === undefined
         ? "no"
         : `no: the run had fewer steps than ${killAt}`;
+  const again = Object.values(duplicates).some((count) => count > 0) ? describe(duplicates) : "nothing";
+  table.push({ Killed: killed }, { "On record": `${plural(steps, "step")}: ${describe(recorded)}` });
+  if (kills > 0) {
+    table.push(
+      { "Lost by the kill": `${plural(inFlightAtKill, "request")} that had no receipt yet; made again` },
+      { "Recorded and done again": again },
+      { "Answered from the ledger": `${plural(replayed, "step")} met again; the others stood in checkpoints` },
+    );
+  }
   table.push(
-    { Killed: killed },
-    { "Under way at the kill": `${plural(inFlightAtKill, "request")} without a receipt` },
-    { "On record": `${plural(steps, "step")}: ${describe(recorded)}` },
-    {
-      "Answered from the ledger": `${plural(replayed, "step")} met again after the kill; the others stood in checkpoints`,
-    },
-    { "Done twice": Object.values(duplicates).some((count) => count > 0) ? describe(duplicates) : "nothing" },
     {
       "The world saw": `${plural(world.pagesServed, "page")} served, ${plural(world.modelRequests, "model request")}, ${plural(world.published, "report")} published`,
     },

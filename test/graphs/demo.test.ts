@@ -121,7 +121,7 @@ describe("npm run demo", () => {
     const output = await demo("--pages", "2", "--kill-at", String(expectedSteps(2, false)));
     expect(output.code, output.stderr).toBe(0);
     expect(output.stdout).toMatch(/Killed\s+│ once with SIGKILL, at its step 17\b/);
-    expect(output.stdout).toMatch(/Done twice\s+│ nothing/);
+    expect(output.stdout).toMatch(/Recorded and done again\s+│ nothing/);
     expect(output.stderr).toContain("offline stand-in");
   });
 

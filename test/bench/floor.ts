@@ -1,5 +1,5 @@
 // The floor that the ledger alone is held against: what any ledger must do for one step and nothing else, an intent
-// inserted and committed before, a receipt committed after. Plain pg, one connection, prepared statements.
+// inserted and committed before, a receipt committed after. Plain pg, prepared statements.
 import pg from "pg";
 import { measure } from "./measure.js";
 import type { Contestant } from "./rounds.js";
@@ -14,24 +14,32 @@ const INTENT = `insert into pair (key, run, seq, status, args_hash) values ($1, 
 const DONE = "update pair set status = 'done', result = $2, updated = now() where key = $1";
 const ARGS_HASH = "a".repeat(64);
 
+/** As many connections as threads. */
 export async function openPair(
   server: Server,
-  stepsPerSlice: number,
+  { threads, stepsEach }: { readonly threads: number; readonly stepsEach: number },
 ): Promise<Contestant & { close(): Promise<void> }> {
-  const client = new pg.Client({ connectionString: await server.createDatabase() });
-  await client.connect();
-  await client.query(TABLE);
+  const connectionString = await server.createDatabase();
+  const clients = Array.from({ length: threads }, () => new pg.Client({ connectionString }));
+  await Promise.all(clients.map((client) => client.connect()));
+  await clients[0]?.query(TABLE);
   const work = async (run: string, count: number) => {
-    for (let i = 0; i < count; i++) {
-      const key = `${run}:step:${i}`;
-      await client.query({ name: "intent", text: INTENT, values: [key, run, i, ARGS_HASH] });
-      await client.query({ name: "done", text: DONE, values: [key, JSON.stringify({ i, ok: true })] });
-    }
+    await Promise.all(clients.map((client, thread) => steps(client, `${run}:${thread}`, count)));
   };
-  await work("warm", 200);
+  await work("warm", Math.ceil(200 / threads));
   return {
     name: PAIR,
-    run: (slice) => measure(server, stepsPerSlice, () => work(`slice${slice}`, stepsPerSlice)),
-    close: () => client.end(),
+    run: (slice) => measure(server, threads * stepsEach, () => work(`slice${slice}`, stepsEach)),
+    close: async () => {
+      await Promise.all(clients.map((client) => client.end()));
+    },
   };
+}
+
+async function steps(client: pg.Client, run: string, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const key = `${run}:step:${i}`;
+    await client.query({ name: "intent", text: INTENT, values: [key, run, i, ARGS_HASH] });
+    await client.query({ name: "done", text: DONE, values: [key, JSON.stringify({ i, ok: true })] });
+  }
 }

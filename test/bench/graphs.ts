@@ -1,4 +1,4 @@
-// The graphs of P4: one node in a loop, so that every superstep does one thing. Stock has LangGraph's PostgresSaver
+// The graphs of P4 and P7: one node in a loop, so that every superstep does one thing. Stock has LangGraph's PostgresSaver
 // and no ledger; ours has a recorded step in the node and LedgerSaver beneath.
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
@@ -7,8 +7,12 @@ import { durableGraph, durableModel, durableNode, openLedger } from "../../src/i
 import { BenchModel } from "./benchModel.js";
 import type { Server } from "./server.js";
 
-const State = Annotation.Root({ i: Annotation<number>, n: Annotation<number>, last: Annotation<object | string> });
-type LoopState = typeof State.State;
+export const State = Annotation.Root({
+  i: Annotation<number>,
+  n: Annotation<number>,
+  last: Annotation<object | string>,
+});
+export type LoopState = typeof State.State;
 type LoopNode = Parameters<typeof loopOf>[0];
 
 export interface Loop {
@@ -65,7 +69,8 @@ export async function openLoops(server: Server, connections: number): Promise<Lo
   };
 }
 
-function loopOf(node: (state: LoopState, runtime: Parameters<typeof write>[1]) => Promise<Partial<LoopState>>) {
+/** A node that runs `n` times. */
+export function loopOf(node: (state: LoopState, runtime: Parameters<typeof write>[1]) => Promise<Partial<LoopState>>) {
   return new StateGraph(State)
     .addNode("step", node)
     .addEdge(START, "step")

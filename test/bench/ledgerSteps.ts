@@ -1,48 +1,73 @@
-// P1 and P2: the ledger alone. Steps one after the other through the core, on the real PostgreSQL, in a graph that is
-// not there; against `pair` of the same rounds.
-import { randomUUID } from "node:crypto";
-import type { StepCall, StepHost } from "../../src/core/call.js";
+// P1 to P3: the ledger alone. Steps through the core, on the real PostgreSQL, one after the other or on sixteen threads
+// at once; against `pair` of the same rounds and as many connections.
 import { executeStep } from "../../src/core/execute.js";
-import { canonicalJson, idempotencyKey, readKey, sha256 } from "../../src/core/key.js";
-import type { StepIntent } from "../../src/core/ledger.js";
-import type { Effect, StepKind, Usage } from "../../src/core/step.js";
-import { LEDGER_PARTS, type Ledger } from "../../src/langgraph/ledger.js";
+import type { Ledger } from "../../src/langgraph/ledger.js";
 import { openLedger } from "../../src/openLedger.js";
+import { type BareStep, openHost, stepCall } from "./bareSteps.js";
 import { openPair, PAIR } from "./floor.js";
 import { measure } from "./measure.js";
 import type { BenchRun, Result } from "./result.js";
 import { type Contestant, compare, interleave } from "./rounds.js";
 
-/** A round is 1000 steps, in slices. */
-const SLICES = 10;
-const STEPS_PER_SLICE = 100;
-const WARM = 200;
-
-interface Target {
+interface Target extends BareStep {
   readonly id: string;
   readonly what: string;
-  readonly kind: StepKind;
-  readonly effect: Effect;
   readonly ratio: number;
   readonly writeTx: number;
   readonly walBytes?: number;
 }
 
-const TARGETS: readonly Target[] = [
-  { id: "P1", what: "write step, ledger alone", kind: "node", effect: "write", ratio: 1.5, writeTx: 2, walBytes: 900 },
-  { id: "P2.read", what: "read step, ledger alone", kind: "node", effect: "read", ratio: 0.9, writeTx: 1 },
-  { id: "P2.model", what: "model step, ledger alone", kind: "llm", effect: "read", ratio: 1.6, writeTx: 2 },
+interface Load {
+  readonly name: string;
+  /** Slices of one round. */
+  readonly slices: number;
+  readonly threads: number;
+  /** Steps of each thread in one slice. */
+  readonly stepsEach: number;
+  readonly targets: readonly Target[];
+}
+
+const WRITE = { kind: "node", effect: "write", writeTx: 2 } as const;
+const LOADS: readonly Load[] = [
+  {
+    name: "1000 steps one after the other",
+    slices: 10,
+    threads: 1,
+    stepsEach: 100,
+    targets: [
+      { ...WRITE, id: "P1", what: "write step, ledger alone", ratio: 1.5, walBytes: 900 },
+      { id: "P2.read", what: "read step, ledger alone", kind: "node", effect: "read", ratio: 0.9, writeTx: 1 },
+      { id: "P2.model", what: "model step, ledger alone", kind: "llm", effect: "read", ratio: 1.6, writeTx: 2 },
+    ],
+  },
+  {
+    name: "16 x 100 steps at once",
+    slices: 4,
+    threads: 16,
+    stepsEach: 25,
+    targets: [{ ...WRITE, id: "P3", what: "the same on 16 threads at once", ratio: 2 }],
+  },
 ];
+const WARM = 200;
 
 export async function ledgerSteps(bench: BenchRun): Promise<Result[]> {
-  const targets = TARGETS.filter(({ id }) => bench.wants(id));
-  if (targets.length === 0) return [];
-  bench.note(`ledger alone: ${SLICES * STEPS_PER_SLICE} sequential steps of each kind, ${bench.rounds} rounds`);
-  const pair = await openPair(bench.server, STEPS_PER_SLICE);
-  const ledger = openLedger({ url: await bench.server.createDatabase() });
+  const results: Result[] = [];
+  for (const load of LOADS) {
+    const targets = load.targets.filter(({ id }) => bench.wants(id));
+    if (targets.length > 0) results.push(...(await underLoad(bench, { ...load, targets })));
+  }
+  return results;
+}
+
+async function underLoad(bench: BenchRun, load: Load): Promise<Result[]> {
+  const { name, slices, threads, targets } = load;
+  bench.note(`ledger alone: ${name}, ${bench.rounds} rounds`);
+  const pair = await openPair(bench.server, load);
+  const ledger = openLedger({ url: await bench.server.createDatabase(), maxConnections: threads });
   try {
-    const ours = await Promise.all(targets.map((target) => openSteps(bench, ledger, target)));
-    const figures = await interleave([pair, ...ours], bench.rounds * SLICES);
+    const ours: Contestant[] = [];
+    for (const target of targets) ours.push(await openSteps(bench, ledger, target, load));
+    const figures = await interleave([pair, ...ours], bench.rounds * slices);
     return targets.map((target) => {
       const compared = compare(figures, target.id, PAIR);
       return {
@@ -71,83 +96,20 @@ function meets(target: Target, got: { ratio: number; writeTxPerStep: number; wal
   return got.ratio <= ratio && got.writeTxPerStep <= writeTx + 0.01 && got.walBytesPerStep <= walBytes;
 }
 
-async function openSteps({ server }: BenchRun, ledger: Ledger, target: Target): Promise<Contestant> {
-  const host = await openHost(ledger, target.id);
-  let done = 0;
+async function openSteps(bench: BenchRun, ledger: Ledger, target: Target, load: Load): Promise<Contestant> {
+  const { threads, stepsEach } = load;
+  const workers = await Promise.all(
+    Array.from({ length: threads }, async (_, thread) => {
+      const host = await openHost(ledger, `${target.id} ${thread}`);
+      let done = 0;
+      return async (count: number) => {
+        for (const end = done + count; done < end; done++) await executeStep(stepCall(host, target, done), host);
+      };
+    }),
+  );
   const work = async (count: number) => {
-    for (const end = done + count; done < end; done++) await executeStep(stepCall(host, target, done), host);
+    await Promise.all(workers.map((worker) => worker(count)));
   };
-  await work(WARM);
-  return { name: target.id, run: () => measure(server, STEPS_PER_SLICE, () => work(STEPS_PER_SLICE)) };
-}
-
-/** An hour: no renewal comes between the steps. */
-const LEASE_MS = 3_600_000;
-
-/** A run on its own thread, with nothing around it that a step could meet. */
-async function openHost(ledger: Ledger, threadId: string): Promise<StepHost> {
-  const { steps, runs } = await ledger[LEDGER_PARTS].open();
-  const answer = await runs.acquire(threadId, randomUUID(), LEASE_MS, "run");
-  if ("busy" in answer) throw new Error(`The thread ${threadId} is busy.`);
-  const unexpected = (what: string) => () => {
-    throw new Error(`A benchmark step ${what}.`);
-  };
-  return {
-    ledger: steps,
-    ticket: answer.ticket,
-    signal: new AbortController().signal,
-    open: new Map(),
-    barrier: async () => {},
-    relationTo: async () => "passed",
-    overtakenWrite: async () => undefined,
-    pause: unexpected("asked a person"),
-    waitUntil: unexpected("waited"),
-    lost: unexpected("lost its thread"),
-    assertLive: () => {},
-    isControlFlow: () => false,
-    mayRetry: () => false,
-  };
-}
-
-const USAGE: Usage = {
-  model: "gpt-4o-mini",
-  inputTokens: 1200,
-  outputTokens: 300,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
-  costNanoUsd: 360_000n,
-};
-
-/** A step as a node of a graph makes one, identity and hashes included. */
-function stepCall(host: StepHost, { kind, effect }: Target, i: number): StepCall<object> {
-  const { threadId, generation } = host.ticket;
-  const name = "send";
-  const taskId = randomUUID();
-  const input = canonicalJson({ i });
-  const inputHash = sha256(input);
-  const parts = { namespace: "", threadId, generation, position: taskId, operation: name, callSite: "0" };
-  const intent: StepIntent = {
-    key: effect === "read" ? readKey(parts, inputHash) : idempotencyKey(parts),
-    kind,
-    effect,
-    name,
-    version: undefined,
-    callSite: "0",
-    position: {
-      threadId,
-      node: "step",
-      taskId,
-      checkpointNs: `step:${taskId}`,
-      checkpointId: randomUUID(),
-      superstep: i,
-    },
-    inputHash,
-    input: kind === "llm" ? undefined : input,
-    timeoutMs: 60_000,
-    settleMs: 150_000,
-    keyLifetimeMs: undefined,
-    leaseMs: 30_000,
-  };
-  const run = async () => ({ i, ok: true });
-  return { intent, run, ...(kind === "llm" ? { usageOf: () => USAGE } : {}) };
+  await work(Math.ceil(WARM / threads));
+  return { name: target.id, run: () => measure(bench.server, threads * stepsEach, () => work(stepsEach)) };
 }

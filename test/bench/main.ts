@@ -5,12 +5,14 @@ import { ledgerSteps } from "./ledgerSteps.js";
 import { readOptions } from "./options.js";
 import { jsonLine, table } from "./report.js";
 import type { BenchRun, Result } from "./result.js";
+import { resume } from "./resume.js";
 import { openServer } from "./server.js";
 import { supersteps } from "./supersteps.js";
 
 const FAMILIES: readonly { readonly ids: readonly string[]; readonly run: (bench: BenchRun) => Promise<Result[]> }[] = [
-  { ids: ["P1", "P2"], run: ledgerSteps },
+  { ids: ["P1", "P2", "P3"], run: ledgerSteps },
   { ids: ["P4"], run: supersteps },
+  { ids: ["P7"], run: resume },
   { ids: ["P9"], run: importTime },
 ];
 

@@ -12,9 +12,20 @@ export function jsonLine(result: Result, server: Server): string {
 
 export function table(results: readonly Result[]): string {
   const shown = new Table({
-    head: ["", "work", "ours", "reference", "ratio (quartiles, slices)", "target", "", "write tx", "WAL B (ref.)"],
+    head: [
+      "",
+      "work",
+      "ours",
+      "reference",
+      "ratio (quartiles, slices)",
+      "target",
+      "",
+      "write tx",
+      "WAL B (ref.)",
+      "twice (ref.)",
+    ],
     style: { head: [], border: [] },
-    colAligns: ["left", "left", "right", "right", "right", "right", "left", "right", "right"],
+    colAligns: ["left", "left", "right", "right", "right", "right", "left", "right", "right", "right"],
   });
   for (const result of results) {
     const { ratioQuartiles, unit, targetOf, target } = result;
@@ -28,6 +39,7 @@ export function table(results: readonly Result[]): string {
       result.pass ? "met" : "missed",
       withTarget(result.writeTxPerStep, result.writeTxTarget, 2),
       `${withTarget(result.walBytesPerStep, result.walBytesTarget, 0)}${reference(result)}`,
+      result.repeatedEffects === undefined ? "" : `${result.repeatedEffects} (${result.referenceRepeatedEffects})`,
     ]);
   }
   return shown.toString();

@@ -24,6 +24,10 @@ export interface Result {
   readonly walBytesPerStep?: number;
   readonly walBytesTarget?: number;
   readonly referenceWalBytesPerStep?: number;
+  /** After a kill: effects that happened twice, and steps whose outcome had to be asked for. */
+  readonly repeatedEffects?: number;
+  readonly referenceRepeatedEffects?: number;
+  readonly reconciledSteps?: number;
 }
 
 /** What a family of targets is given to run with. */

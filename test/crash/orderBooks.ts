@@ -3,6 +3,8 @@ import type { TestDatabase } from "../support/database.js";
 import type { World } from "../support/world.js";
 import { AMOUNTS } from "./orderGraph.js";
 
+type Database = Pick<TestDatabase, "sql">;
+
 /** How often the world was asked, by what for. */
 export type Books = Readonly<Record<string, number>>;
 
@@ -15,7 +17,7 @@ interface Recorded {
 }
 
 /** The reads and model calls that are recorded, with how often the world was asked for each so far. */
-export async function recordedOf(db: TestDatabase, world: World, thread: string): Promise<Books> {
+export async function recordedOf(db: Database, world: World, thread: string): Promise<Books> {
   const rows = await db.sql<Recorded>(
     `select convert_from(output, 'utf8') as text from longhaul.steps
      where thread_id = $1 and effect = 'read' and state = 'SUCCEEDED'`,
@@ -42,7 +44,7 @@ interface StepRow {
   readonly settled: boolean;
 }
 
-export async function threadEnd(db: TestDatabase, world: World, thread: string): Promise<ThreadEnd> {
+export async function threadEnd(db: Database, world: World, thread: string): Promise<ThreadEnd> {
   const [row] = await db.sql<{ state: string }>("select state from longhaul.threads where thread_id = $1", [thread]);
   const steps = await db.sql<StepRow>(
     `select node || '/' || name || ' ' || kind as label, state = 'SUCCEEDED' and doubt_since is null as settled

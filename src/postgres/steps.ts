@@ -16,9 +16,13 @@ const VALUES = `$1::bytea, $2, lease.generation, $3, $4::text, $5::text, $6::tex
 
 const BEGIN = `
 with ${NOW}, ${LEASE},
+-- On its own, so that the thread's index cannot be taken for it: every write would read all the thread's steps.
+same as materialized (
+  select s.key, s.seq, s.thread_id, s.checkpoint_ns from {schema}.steps s where s.likeness = $18::bigint
+),
 alike as (
-  select s.key, s.seq from {schema}.steps s
-  where s.likeness = $18::bigint and s.thread_id = $2 and s.checkpoint_ns <> $11::text order by s.seq desc limit 3
+  select same.key, same.seq from same
+  where same.thread_id = $2 and same.checkpoint_ns <> $11::text order by same.seq desc limit 3
 ),
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)

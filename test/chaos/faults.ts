@@ -25,7 +25,7 @@ export function chooseFault(random: () => number): Fault {
     case 0:
       return { fault: "kill at statement", kill: kill() };
     case 1:
-      return { fault: "kill at moment", afterMs: below(RUN_MS) };
+      return { fault: "kill at moment", afterMs: 1 + below(RUN_MS) };
     case 2: {
       const moment = CUT_MOMENTS[below(CUT_MOMENTS.length)] ?? "before";
       return { fault: "cut", nth: 1 + below(STATEMENTS), moment };
@@ -35,32 +35,41 @@ export function chooseFault(random: () => number): Fault {
   }
 }
 
-/** Runs the threads under a fault until every process of theirs has ended. */
-export async function suffer(script: string, task: OrderTask, fault: Fault, proxy: TcpProxy): Promise<void> {
+/** Runs the threads under a fault until every process of theirs has ended. Resolves with how many were killed. */
+export async function suffer(script: string, task: OrderTask, fault: Fault, proxy: TcpProxy): Promise<number> {
   switch (fault.fault) {
     case "kill at statement":
-      await runChild(script, { ...task, kill: fault.kill });
-      return;
+      return killsOf(runChild(script, { ...task, kill: fault.kill }));
     case "kill at moment":
-      await runChild(script, task, fault.afterMs);
-      return;
+      return killsOf(runChild(script, task, fault.afterMs));
     case "cut":
       proxy.cutAt(fault.nth, fault.moment);
-      await runChild(script, { ...task, url: proxy.url });
-      return;
+      return killsOf(runChild(script, { ...task, url: proxy.url }));
     case "race":
-      await Promise.all([runChild(script, { ...task, kill: fault.kill }), runChild(script, task)]);
+      return killsOf(runChild(script, { ...task, kill: fault.kill }), runChild(script, task));
   }
 }
 
-/** Resolves with what the process printed, killed or not. One that fails by itself is an error. */
-export function runChild(script: string, task: OrderTask, killAfterMs?: number): Promise<string> {
+async function killsOf(...processes: readonly Promise<Ended>[]): Promise<number> {
+  return (await Promise.all(processes)).filter(({ killed }) => killed).length;
+}
+
+interface Ended {
+  readonly killed: boolean;
+  readonly stdout: string;
+}
+
+/** A process that fails by itself is an error. */
+export function runChild(script: string, task: OrderTask, killAfterMs?: number): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const options = { killSignal: "SIGKILL", timeout: killAfterMs ?? 120_000, maxBuffer: 2 ** 26 } as const;
     execFile(process.execPath, [script, JSON.stringify(task)], options, (error, stdout, stderr) => {
       const killed = error?.signal === "SIGKILL" && (killAfterMs !== undefined || task.kill !== undefined);
-      if (error === null || killed) resolve(stdout);
-      else reject(new Error(`A process of ${task.threads.join(", ")} failed: ${stderr || error.message}`));
+      if (error === null || killed) resolve({ killed, stdout });
+      else {
+        const how = stderr === "" ? `code ${error.code}, signal ${error.signal}` : stderr;
+        reject(new Error(`A process of ${task.threads.join(", ")} failed: ${how}`));
+      }
     });
   });
 }

@@ -1,6 +1,7 @@
 // One round: new threads, some faults, then on to the end, and what the world and the ledger say.
 import { booksOf, recordedOf, threadEnd } from "../crash/orderBooks.js";
 import type { OrderTask } from "../crash/orderChild.js";
+import { AMOUNTS } from "../crash/orderGraph.js";
 import type { TestDatabase } from "../support/database.js";
 import type { TcpProxy } from "../support/tcpProxy.js";
 import type { World } from "../support/world.js";
@@ -23,6 +24,10 @@ export interface Round {
   readonly round: number;
   readonly durability: OrderTask["durability"];
   readonly faults: readonly Fault[];
+  /** Processes that were killed. */
+  readonly kills: number;
+  readonly effectsExpected: number;
+  readonly effectsSeen: number;
   /** Effects, reads and model calls that happened twice although the first was recorded. */
   readonly duplicates: number;
   readonly lost: number;
@@ -38,8 +43,9 @@ export async function runRound(stage: Stage, round: number, random: () => number
   const task: OrderTask = { url, worldUrl: world.url, durability, threads };
   const faults = Array.from({ length: 1 + Math.floor(random() * MOST_FAULTS) }, () => chooseFault(random));
   const recorded = new Map<string, number>();
+  let kills = 0;
   for (const fault of faults) {
-    await suffer(script, task, fault, proxy);
+    kills += await suffer(script, task, fault, proxy);
     proxy.count();
     for (const thread of threads) {
       for (const [what, count] of Object.entries(await recordedOf(stage, world, thread))) {
@@ -49,22 +55,24 @@ export async function runRound(stage: Stage, round: number, random: () => number
     }
   }
   await finish(script, task);
-  return { round, durability, faults, ...(await countUp(stage, threads, recorded)) };
+  return { round, durability, faults, kills, ...(await countUp(stage, threads, recorded)) };
 }
 
 async function finish(script: string, task: OrderTask): Promise<void> {
   let left = task.threads;
   for (let run = 0; run < MOST_RUNS && left.length > 0; run++) {
-    const lines = (await runChild(script, { ...task, threads: left })).trim().split("\n");
+    const lines = (await runChild(script, { ...task, threads: left })).stdout.trim().split("\n");
     const ended = lines.map((line) => JSON.parse(line) as { readonly thread: string; readonly error?: string });
     left = ended.filter(({ error }) => error !== undefined).map(({ thread }) => thread);
   }
 }
 
 async function countUp(stage: Stage, threads: readonly string[], recorded: ReadonlyMap<string, number>) {
-  const sum = { duplicates: 0, lost: 0, unsettled: 0, unfinished: 0 };
+  const effectsExpected = threads.length * AMOUNTS.length;
+  const sum = { effectsExpected, effectsSeen: 0, duplicates: 0, lost: 0, unsettled: 0, unfinished: 0 };
   for (const thread of threads) {
     const end = await threadEnd(stage, stage.world, thread);
+    sum.effectsSeen += end.payments.length;
     sum.duplicates += end.duplicates;
     sum.lost += end.lost;
     sum.unsettled += end.unsettled.length;

@@ -23,10 +23,16 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** Thrown by `beforeAnswer`: the payment has happened, and its connection is closed without an answer. */
+export class Withheld extends Error {}
+
 /** Starts a world; with `payments`, one in which these have happened already. */
 export async function startWorld(payments: readonly Payment[] = []): Promise<World> {
   const server = createServer((request, response) => {
-    answer(world, request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    answer(world, request, response).catch((error: unknown) => {
+      if (error instanceof Withheld) request.socket.destroy();
+      else response.writeHead(500).end(String(error));
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const world: World = {

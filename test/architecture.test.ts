@@ -94,13 +94,15 @@ describe("the source", () => {
   });
 
   it("reads no clock in SQL but its own", () => {
+    // The lock of a migration needs no ledger; the doctor compares the server's clock with this machine's.
+    const exempt = ["postgres/migrate.ts", "postgres/health.ts"];
     const sql = filesIn(SRC)
       .filter((file) => /\/(postgres|checkpoint)\//.test(file))
       .map((file) => [relative(SRC, file), readFileSync(file, "utf8")] as const);
     const wrong = sql.filter(
       ([file, text]) =>
         /(?<!\.)\b(now\(\)|clock_timestamp\(\)|current_timestamp)/i.test(text.replaceAll("ledger_now()", "")) &&
-        file !== "postgres/migrate.ts",
+        !exempt.includes(file),
     );
     expect(wrong.map(([file]) => file)).toEqual([]);
   });

@@ -1,5 +1,6 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
+import { overdueThreads, readServer } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import type { PooledDatabase } from "../postgres/pool.js";
@@ -38,21 +39,8 @@ async function examine(database: PooledDatabase): Promise<Finding[]> {
   return [...(await examineServer(database)), await examineSchema(database), ...(await examineWork(database))];
 }
 
-const SERVER = `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-  current_setting('synchronous_commit') as commit, current_setting('fsync') as fsync,
-  extract(epoch from clock_timestamp())::float8 * 1000 as now_ms, (select offset_ms from {schema}.clock)::float8 as offset_ms`;
-
-interface ServerRow {
-  readonly version: string;
-  readonly number: number;
-  readonly commit: string;
-  readonly fsync: string;
-  readonly now_ms: number;
-  readonly offset_ms: number;
-}
-
 async function examineServer(database: PooledDatabase): Promise<Finding[]> {
-  const [row] = await database.query<ServerRow>("doctor_server", SERVER, []);
+  const row = await readServer(database);
   if (row === undefined) return [{ check: "server", ok: false, detail: "it did not answer" }];
   const durableCommit = row.commit !== "off" && row.commit !== "local";
   const skewMs = Math.abs(Date.now() - row.now_ms);
@@ -94,21 +82,17 @@ async function examineSchema(database: PooledDatabase): Promise<Finding> {
 
 async function examineWork(database: PooledDatabase): Promise<Finding[]> {
   const unsettled = await unsettledSteps(database, 1000);
-  const late = await database.query<{ thread_id: string }>(
-    "doctor_due",
-    "select thread_id from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute' order by due_at",
-    [],
-  );
+  const late = await overdueThreads(database);
   const duplicates = await duplicateEffects(database, 1000);
-  const named = late
-    .slice(0, 5)
-    .map(({ thread_id }) => thread_id)
-    .join(", ");
+  const named = late.slice(0, 5).join(", ");
   return [
     {
       check: "in doubt",
       ok: unsettled.length === 0,
-      detail: unsettled.length === 0 ? "nothing" : `${unsettled.length} steps; see longhaul reconcile list`,
+      detail:
+        unsettled.length === 0
+          ? "nothing"
+          : `${unsettled.length} ${unsettled.length === 1 ? "step" : "steps"}; see longhaul reconcile list`,
     },
     {
       check: "effects",

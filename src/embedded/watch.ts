@@ -109,8 +109,11 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
   const client = new modules.Client({ ...server, application_name: name });
   let connected = true;
   client.on("error", () => undefined);
-  client.on("end", () => {
-    connected = false;
+  const gone = new Promise<void>((resolve) => {
+    client.on("end", () => {
+      connected = false;
+      resolve();
+    });
   });
   const look = async <Row>(statement: string) => (await client.query(statement)).rows[0] as Row;
   await client.connect();
@@ -139,7 +142,10 @@ export async function watch(modules: WatchModules, settings: WatchSettings): Pro
       } else {
         process.kill(Number(pid), "SIGINT");
       }
-      break;
+      // The server ends this connection. Ending it here would free the claimed lock before the
+      // server has read its signal, and give a caller a hold on a server that then stops.
+      await gone;
+      return;
     }
     await new Promise((wake) => setTimeout(wake, Math.min(1_000, Math.max(20, idleStopMs / 4))));
   }

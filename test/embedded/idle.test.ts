@@ -1,7 +1,9 @@
 // The server ends by itself, and only when nobody needs it.
 import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { afterEach, expect, test } from "vitest";
+import { holdLock, watcherName } from "../../src/embedded/hold.js";
 import { startPostgres } from "../../src/embedded/index.js";
 import { answers, cleanUp, postmasterPid, query, runStarter, stoppedIdle, temporaryHome, until } from "./harness.js";
 
@@ -14,6 +16,11 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+async function watcherUp(url: string): Promise<void> {
+  const watchers = `select from pg_stat_activity where application_name = '${watcherName}'`;
+  await until(async () => (await query(url, watchers)).length === 1, 5_000);
 }
 
 test("the server stops by itself once the last process that uses it has let go", async () => {
@@ -58,16 +65,38 @@ test("callers that join at the moment of the idle stop always get a living serve
   }
 });
 
+test("from the idle stop's signal to the server's end nobody gets a hold, however late the server reads it", async () => {
+  const { dataDir, url, release } = await startPostgres({ home: temporaryHome(), idleStopMs: 60 });
+  const postmaster = postmasterPid(dataDir);
+  await watcherUp(url);
+  // The watcher's name keeps this connection from counting as a user of the server.
+  const bystander = new pg.Client({ connectionString: url, application_name: watcherName });
+  bystander.on("error", () => undefined);
+  await bystander.connect();
+  const isClaimed = async () => {
+    const claims = `select from pg_locks where locktype = 'advisory' and (classid, objid) = (${holdLock})
+      and mode = 'ExclusiveLock' and granted`;
+    return (await bystander.query(claims)).rows.length > 0;
+  };
+  process.kill(postmaster, "SIGSTOP");
+  try {
+    await release();
+    await until(isClaimed, 5_000);
+    // Time enough for the watcher to signal and, were it to let go, to let go.
+    for (let look = 0; look < 20; look += 1) {
+      expect(await isClaimed()).toBe(true);
+      await sleep(20);
+    }
+  } finally {
+    process.kill(postmaster, "SIGCONT");
+  }
+  await until(() => !isAlive(postmaster), 5_000);
+});
+
 test("removing the data folder stops the server", async () => {
   const { dataDir, url } = await startPostgres({ home: temporaryHome() });
   const pid = postmasterPid(dataDir);
-  await until(async () => {
-    const [row] = await query(
-      url,
-      "select count(*)::int as n from pg_stat_activity where application_name = 'longhaul watcher'",
-    );
-    return row?.["n"] === 1;
-  }, 5_000);
+  await watcherUp(url);
   rmSync(dataDir, { recursive: true, force: true });
   await until(() => !isAlive(pid), 10_000);
 });

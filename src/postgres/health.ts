@@ -1,0 +1,32 @@
+// What `longhaul doctor` asks: settings that the ledger's promises rest on, and threads that nobody has run.
+import type { Database } from "./pool.js";
+
+const SERVER = `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+  current_setting('synchronous_commit') as commit, current_setting('fsync') as fsync,
+  extract(epoch from clock_timestamp())::float8 * 1000 as now_ms, (select offset_ms from {schema}.clock)::float8 as offset_ms`;
+
+export interface ServerRow {
+  readonly version: string;
+  /** 140000 is 14.0. */
+  readonly number: number;
+  readonly commit: string;
+  readonly fsync: string;
+  /** The server's own clock. */
+  readonly now_ms: number;
+  /** By how much the ledger's clock was moved; only tests do. */
+  readonly offset_ms: number;
+}
+
+export async function readServer(database: Database): Promise<ServerRow | undefined> {
+  const [row] = await database.query<ServerRow>("doctor_server", SERVER, []);
+  return row;
+}
+
+const OVERDUE =
+  "select thread_id from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute' order by due_at";
+
+/** Threads that have been due for over a minute, the longest first. */
+export async function overdueThreads(database: Database): Promise<string[]> {
+  const rows = await database.query<{ thread_id: string }>("doctor_due", OVERDUE, []);
+  return rows.map(({ thread_id }) => thread_id);
+}

@@ -1,0 +1,67 @@
+// What `longhaul doctor` finds, on a database where it is so.
+import { beforeAll, describe, expect, it } from "vitest";
+import { oneNode, reset, thread } from "../rules/harness.js";
+import { type TestDatabase, testDatabase } from "../support/database.js";
+import { longhaul } from "../support/script.js";
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await testDatabase();
+});
+
+/** The checks that went wrong, by name, and how the command ended. */
+async function doctor(url: string) {
+  const { code, lines } = await longhaul(url, "doctor");
+  const wrong = Object.fromEntries(
+    lines.filter((line) => line["ok"] !== true).map((line) => [line["check"], line["detail"]]),
+  );
+  return { code, wrong, checks: lines.map((line) => line["check"]) };
+}
+
+describe("longhaul doctor", () => {
+  it("finds nothing wrong with a database that keeps its promises, and ends with 0", async () => {
+    const found = await doctor(db.url);
+    expect(found).toMatchObject({ code: 0, wrong: {} });
+    expect(found.checks).toEqual(
+      expect.arrayContaining(["server", "synchronous_commit", "fsync", "clocks", "ledger clock", "schema", "in doubt"]),
+    );
+  });
+
+  it("says that intents can be lost when commits do not wait for the disk", async () => {
+    const fresh = await testDatabase();
+    await fresh.sql(`alter database ${new URL(fresh.url).pathname.slice(1)} set synchronous_commit = off`);
+    const { code, wrong } = await doctor(fresh.url);
+    expect(code).toBe(1);
+    expect(wrong).toEqual({ synchronous_commit: expect.stringContaining("set it to on") });
+  });
+
+  it("names what waits for somebody: steps in doubt, and threads that are due and not run", async () => {
+    const fresh = await testDatabase();
+    const graph = oneNode(fresh.openLedger(), (step) =>
+      step.write("pay", {}, async () => {
+        throw reset();
+      }),
+    );
+    await graph.invoke({ log: [] }, thread("card"));
+    await fresh.sql(
+      "insert into longhaul.wakes values ('slept-in', longhaul.ledger_now() - interval '61 s', 'retry'), ('just-due', longhaul.ledger_now() - interval '30 s', 'retry')",
+    );
+    const { code, wrong } = await doctor(fresh.url);
+    expect(code).toBe(1);
+    expect(Object.keys(wrong)).toEqual(["in doubt", "due threads"]);
+    expect(wrong["in doubt"]).toMatch(/^1 steps?; see longhaul reconcile list$/);
+    expect(wrong["due threads"]).toContain("slept-in");
+    expect(wrong["due threads"]).not.toContain("just-due");
+  });
+
+  it("says that the ledger's clock was moved", async () => {
+    const fresh = await testDatabase();
+    await fresh.advance(5_000);
+    expect((await doctor(fresh.url)).wrong).toEqual({ "ledger clock": expect.stringContaining("5000 ms") });
+  });
+
+  it("says what to run on a database that has no ledger", async () => {
+    const { code, lines } = await longhaul((await testDatabase({ empty: true })).url, "doctor");
+    expect([code, lines]).toEqual([1, [{ error: "NOT_FOUND", message: expect.stringContaining("longhaul migrate") }]]);
+  });
+});

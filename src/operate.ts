@@ -4,6 +4,7 @@ import { createCodec } from "./core/codec.js";
 import { InvalidOptionError, NotFoundError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import type { StepRecord } from "./core/ledger.js";
+import { SEVERAL } from "./core/lookup.js";
 import { compensateThread, type SagaOptions, type SagaReport } from "./core/saga.js";
 import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
@@ -76,6 +77,10 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
     if (seen.effectKnown)
       throw new InvalidOptionError(
         "This write is known to have happened; only its output could not be stored. Settle it as happened, with its receipt.",
+      );
+    if (seen.failure?.code === SEVERAL)
+      throw new InvalidOptionError(
+        `This write is known to have happened. ${seen.failure.message} Settle it as happened, with the receipt that stands, or write it off.`,
       );
     if (seen.settledFrom !== undefined && seen.settledFrom > seen.readAt)
       return { result: "not-yet", notBefore: seen.settledFrom };
@@ -174,8 +179,7 @@ export async function redrive(
 ): Promise<string[]> {
   const { threadId, by, reason = "redrive" } = request;
   const database = await databaseOf(ledger);
-  const [thread] = await listThreads(database, { threadId: checkId("threadId", threadId), limit: 1 });
-  if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
+  await assertKnown(database, threadId);
   const steps = await stepsOfThread(database, threadId);
   const redriven: string[] = [];
   for (const { record } of steps) {
@@ -187,14 +191,15 @@ export async function redrive(
 }
 
 /**
- * Asks the world about every write of a thread whose outcome is not known, without running its graph. What the lookups
- * cannot tell stays for a person.
+ * Asks the world about every write of a thread whose outcome is not known, without running its graph and without waiting.
+ * What the lookups cannot tell stays open: for a person, or, with `dueAt`, until it is asked again.
  *
  * @param graph a durable graph that declares the thread's operations and tools
- * @throws ThreadBusyError while a run has the thread.
+ * @throws NotFoundError for a thread that the ledger does not know, ThreadBusyError while a run has it.
  */
 export async function reconcile(ledger: Ledger, graph: object, request: { threadId: string }): Promise<SettledThread> {
-  return operateOn(ledger, graph, request.threadId, (host, effects) => settleThread(host, effects));
+  await assertKnown(await databaseOf(ledger), request.threadId);
+  return operateOn(ledger, graph, request.threadId, (host, effects) => settleThread(host, effects, { once: true }));
 }
 
 /**
@@ -202,14 +207,26 @@ export async function reconcile(ledger: Ledger, graph: object, request: { thread
  * mended (and redriven): what was undone stays undone.
  *
  * @param graph a durable graph that declares the thread's operations and tools
- * @throws ThreadBusyError while a run has the thread, OutcomeUnknownError when a write or an undo must be settled first.
+ * @throws NotFoundError for a thread that the ledger does not know, ThreadBusyError while a run has it, OutcomeUnknownError when a write or an undo must be settled first.
  */
 export async function compensate(
   ledger: Ledger,
   graph: object,
   request: { threadId: string } & SagaOptions,
 ): Promise<SagaReport> {
-  return operateOn(ledger, graph, request.threadId, (host, effects) => compensateThread(host, effects, request));
+  const { threadId, onFailure } = request;
+  if (onFailure !== undefined && onFailure !== "continue" && onFailure !== "stop")
+    throw new InvalidOptionError(
+      `Expected \`onFailure\` to be "continue" or "stop", got ${JSON.stringify(onFailure)}.`,
+    );
+  await assertKnown(await databaseOf(ledger), threadId);
+  return operateOn(ledger, graph, threadId, (host, effects) => compensateThread(host, effects, request));
+}
+
+/** A misspelt thread has nothing to settle or undo: to say that all is done would be a lie. */
+async function assertKnown(database: PooledDatabase, threadId: string): Promise<void> {
+  const [thread] = await listThreads(database, { threadId: checkId("threadId", threadId), limit: 1 });
+  if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
 }
 
 function databaseOf(ledger: Ledger): Promise<PooledDatabase> {

@@ -31,6 +31,7 @@ lease as (
 
 // $15: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
 // there, so they are cancelled with it; a write that may have happened is in doubt, and is settled without the graph (G16).
+// A step under a business key stands at no position: every later run of the thread may come to it.
 // $14: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
 const PUT = `with ${NOW}, ${leaseOf("$13")},
 moved as (
@@ -46,7 +47,7 @@ allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CH
 dead as (
   update {schema}.steps s set state = 'CANCELLED', due_at = null, ended_at = at.now, changes = s.changes + 1
   from stored, at where $15::boolean and s.thread_id = $1 and s.doubt_since is null
-    and s.state in ('READY', 'RETRY_SCHEDULED', 'WAITING_HUMAN')
+    and s.state in ('READY', 'RETRY_SCHEDULED', 'WAITING_HUMAN') and not starts_with(s.call_site, 'key:')
   returning s.key, s.attempt, s.changes, s.state
 ),
 doubtful as (

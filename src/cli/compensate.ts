@@ -1,9 +1,8 @@
 // `longhaul compensate <thread>`: undoes what a thread did, newest first, with the undos that its graph declares.
-import { pathToFileURL } from "node:url";
 import { type Command, InvalidArgumentError } from "commander";
-import { InvalidOptionError } from "../core/errors.js";
 import { compensate } from "../operate.js";
 import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
+import { graphOption, loaderHelp, loadGraph } from "./loadGraph.js";
 import { printJson, printLine } from "./output.js";
 
 interface CompensateOptions extends ConnectOptions {
@@ -14,9 +13,9 @@ interface CompensateOptions extends ConnectOptions {
 export function compensateCommand(): Command {
   return databaseCommand("compensate", "undo what a thread did, newest first; it takes no new write from then on")
     .argument("<thread>", "thread id")
-    .requiredOption("--graph <file:export>", "the durable graph that declares the undos, such as ./dist/graph.js:graph")
+    .requiredOption(graphOption, "the durable graph that declares the undos, such as ./dist/graph.js:graph")
     .option("--on-failure <what>", "after an undo that failed: continue or stop", oneOf("continue", "stop"), "continue")
-    .addHelpText("after", "\nA TypeScript file needs a loader: NODE_OPTIONS='--import tsx' longhaul compensate …")
+    .addHelpText("after", loaderHelp("compensate"))
     .action(async (threadId: string, options: CompensateOptions) => {
       const graph = await loadGraph(options.graph);
       const report = await withLedger(options, (ledger) =>
@@ -35,15 +34,6 @@ export function compensateCommand(): Command {
       }
       if (!report.complete) process.exitCode = 1;
     });
-}
-
-async function loadGraph(spec: string): Promise<object> {
-  const at = spec.lastIndexOf(":");
-  const [file, name] = at > 1 ? [spec.slice(0, at), spec.slice(at + 1)] : [spec, "graph"];
-  const module: Record<string, unknown> = await import(pathToFileURL(file).href);
-  const graph = module[name];
-  if (typeof graph === "object" && graph !== null) return graph;
-  throw new InvalidOptionError(`${file} exports no graph called "${name}".`);
 }
 
 function oneOf(...values: readonly string[]): (text: string) => string {

@@ -2,16 +2,19 @@
 import { type Command, Command as Group } from "commander";
 import { InvalidOptionError } from "../core/errors.js";
 import type { StepRecord } from "../core/ledger.js";
+import { SEVERAL } from "../core/lookup.js";
 import { type SettleRequest, settle } from "../operate.js";
 import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
 import { printJson, printLine, printTable, showTime } from "./output.js";
+import { runCommand } from "./reconcileRun.js";
 
 export function reconcileCommand(): Command {
   return new Group("reconcile")
     .description("writes whose outcome is not known")
     .addCommand(listCommand())
+    .addCommand(runCommand())
     .addCommand(settleCommand());
 }
 
@@ -37,7 +40,8 @@ function listCommand(): Command {
   );
 }
 
-function question(step: StepRecord): "drift" | "output" | "outcome" | "sibling" {
+function question(step: StepRecord): "drift" | "output" | "outcome" | "several" | "sibling" {
+  if (step.failure?.code === SEVERAL) return "several";
   if (step.siblingKey !== undefined && step.attempt === 0) return "sibling";
   if (step.drift !== undefined && step.drift.decision === undefined) return "drift";
   return step.effectKnown ? "output" : "outcome";
@@ -59,7 +63,8 @@ function toJson(step: StepRecord): object {
     newInputHash: drift?.inputHash,
     since,
     didNotHappenCountsFrom: settledFrom,
-    failure,
+    // Without the message: it is the provider's, and may say anything.
+    failure: failure === undefined ? undefined : { name: failure.name, code: failure.code, status: failure.status },
   };
 }
 
@@ -68,7 +73,8 @@ function toRow(step: StepRecord): string[] {
     sibling: "another branch did this: --reuse or --run-again",
     drift: "another input came: --keep or --fail",
     output: "it happened, its output could not be stored",
-    outcome: step.failure?.message ?? "no receipt",
+    several: "its lookup found it more than once",
+    outcome: failureOf(step),
   };
   return [
     step.position.threadId,
@@ -78,6 +84,12 @@ function toRow(step: StepRecord): string[] {
     why[question(step)].slice(0, 50),
     step.key,
   ];
+}
+
+/** What kind of failure left it open. Its message is the provider's, and may say anything: `longhaul show` has it. */
+function failureOf({ failure }: StepRecord): string {
+  if (failure === undefined) return "no receipt";
+  return failure.status === undefined ? (failure.code ?? failure.name) : `HTTP ${failure.status}`;
 }
 
 function duplicateRow({ threadId, node, name, at, key }: DuplicateEffect): string[] {

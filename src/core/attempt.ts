@@ -86,7 +86,7 @@ async function standBack(host: StepHost, claim: Claim, dueInMs: number): Promise
 /** Whether the effect's breaker lets this call pass; without one it always may. */
 export async function passBreaker<O>({ breaker, intent }: StepCall<O>, host: StepHost): Promise<Passage> {
   if (breaker === undefined) return { pass: "closed", failures: 0 };
-  return host.ledger.breakers.enter(intent.name, breaker, intent.timeoutMs);
+  return host.ledger.breakers.enter(breaker.name, breaker, intent.timeoutMs);
 }
 
 export async function tellBreaker<O>(
@@ -97,7 +97,7 @@ export async function tellBreaker<O>(
 ): Promise<void> {
   if (call.breaker === undefined || (error !== undefined && host.isControlFlow(error))) return;
   const verdict = error === undefined ? "succeeded" : classifyBy(call.classify, error);
-  await reportTo(host.ledger.breakers, call.intent.name, call.breaker, passage, verdict);
+  await reportTo(host.ledger.breakers, call.breaker, passage, verdict);
 }
 
 async function recordSuccess<O>(

@@ -1,9 +1,10 @@
-// A circuit breaker for each effect, shared by all workers through the ledger: retries amplify an outage, and the worker
+// A circuit breaker for each effect and tenant, shared by all workers through the ledger: retries amplify an outage, and the worker
 // that notices it first spares the others. Closed lets calls pass; open lets none; half open lets exactly one probe.
 // Errors that are the call's own fault (4xx arguments) say nothing about the other side and do not count.
 // Nygard, "Release It!", 2nd edition, chapter 5.
 import { InvalidOptionError } from "./errors.js";
 import type { FailureClass } from "./failure.js";
+import { canonicalJson } from "./key.js";
 import { positiveMs } from "./lease.js";
 
 export interface BreakerPolicy {
@@ -11,6 +12,33 @@ export interface BreakerPolicy {
   readonly threshold: number;
   /** After this time one probe is let through, in milliseconds. */
   readonly cooldownMs: number;
+  /**
+   * Whose breaker it is, from the call's input: one customer's revoked account does not stop the others. @default all have one
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: the input's type is the effect's, which names its policy in a place that knows it
+  readonly tenant?: (input: any) => string;
+}
+
+/** The breaker that one call meets. */
+export interface CallBreaker extends BreakerPolicy {
+  readonly name: string;
+}
+
+/** @throws InvalidOptionError when `tenant` throws or names nobody: before the call, and before its intent. */
+export function breakerFor(effect: string, policy: BreakerPolicy | undefined, input: unknown): CallBreaker | undefined {
+  if (policy?.tenant === undefined) return policy && { ...policy, name: effect };
+  let tenant: unknown;
+  try {
+    tenant = policy.tenant(input);
+  } catch (error) {
+    throw new InvalidOptionError(`\`breaker.tenant\` of "${effect}" threw: it must name a tenant for every input.`, {
+      cause: error,
+    });
+  }
+  if (typeof tenant === "string" && tenant !== "") return { ...policy, name: canonicalJson([effect, tenant]) };
+  throw new InvalidOptionError(
+    `Expected \`breaker.tenant\` of "${effect}" to return a non-empty string, got ${typeof tenant}.`,
+  );
 }
 
 /** What a breaker says to a call. `openForMs`: come back then. */
@@ -26,7 +54,9 @@ export interface Breakers {
 /** @throws InvalidOptionError for a policy that is none. */
 export function checkBreaker(what: string, policy: unknown): void {
   if (policy === undefined) return;
-  const { threshold, cooldownMs } = policy as BreakerPolicy;
+  const { threshold, cooldownMs, tenant } = policy as BreakerPolicy;
+  if (tenant !== undefined && typeof tenant !== "function")
+    throw new InvalidOptionError(`Expected \`breaker.tenant\` of ${what} to be a function of the input.`);
   if (!Number.isInteger(threshold) || threshold < 1) {
     throw new InvalidOptionError(
       `Expected \`breaker.threshold\` of ${what} to be a positive integer, got ${String(threshold)}.`,
@@ -38,8 +68,7 @@ export function checkBreaker(what: string, policy: unknown): void {
 /** Tells the breaker what became of a call that it let pass. A healthy one is not written to. */
 export async function reportTo(
   breakers: Breakers,
-  name: string,
-  policy: BreakerPolicy,
+  { name, ...policy }: CallBreaker,
   passage: Passage,
   verdict: "succeeded" | FailureClass,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 // One call of one step, and what the core needs from the graph runtime around it. Types alone: the ways through them are
 // in execute.ts.
-import type { BreakerPolicy } from "./breaker.js";
+import type { CallBreaker } from "./breaker.js";
 import type { Codec } from "./codec.js";
 import type { StepContext } from "./context.js";
 import type { RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
@@ -20,7 +20,7 @@ export interface StepCall<O> {
   /** What a fork does with a write that the branch it left has done. @default "ask" */
   readonly onFork?: "ask" | "run" | undefined;
   readonly retry?: RetryPolicy | undefined;
-  readonly breaker?: BreakerPolicy | undefined;
+  readonly breaker?: CallBreaker | undefined;
   readonly classify?: Classifier | undefined;
   readonly onUnknown?: "pause" | "throw" | undefined;
   readonly codec?: Codec;

@@ -17,17 +17,27 @@ import { AGAIN, announce, attempt, callRun, codecOf, passBreaker, stepOf, tellBr
 import type { Passage } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, DatabaseError, StepFailedError, UnserializableError } from "./errors.js";
+import { recordFailure } from "./failure.js";
 import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
-import { backoffMs, classifyBy, maxFailures } from "./retry.js";
+import { backoffMs, classifyBy, IN_PROCESS_WAIT_MS, maxFailures } from "./retry.js";
 import { standsAlone } from "./sibling.js";
 
 /** Runs a step to its stored output, or leaves the graph with what must happen first. */
 export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   host.assertLive();
   await host.barrier();
-  if (call.intent.effect === "read" && call.intent.kind !== "llm") return readStep(call, host);
+  if (call.intent.effect === "read" && call.intent.kind !== "llm") {
+    const known = await host.ledger.find(call.intent.key);
+    if (known?.output !== undefined) return replay(call, host, known);
+    // A read that is recorded without a result waits for a time that was too far off to wait for in the process.
+    if (known === undefined) return readStep(call, host);
+  }
+  return joinedStep(call, host);
+}
+
+async function joinedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   // A second attempt at the node, while the first one's call is still open in this process, joins it (G12): it waits, and
   // then goes by what is recorded, which may be another input's.
   for (let open = host.open.get(call.intent.key); open !== undefined; open = host.open.get(call.intent.key)) {
@@ -42,8 +52,6 @@ export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise
 /** A read needs no intent: its row is written with its result, in one transaction. */
 async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const { intent } = call;
-  const known = await host.ledger.find(intent.key);
-  if (known?.output !== undefined) return replay(call, host, known);
   for (let failures = 1; ; failures++) {
     const passage = await passageOf(call, host);
     try {
@@ -61,9 +69,24 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       await tellBreaker(call, host, passage, error);
       const again = classifyBy(call.classify, error) !== "permanent" && failures < maxFailures(call.retry);
       if (!again || host.signal.aborted || !host.mayRetry()) throw error;
-      await waitMs(host, backoffMs(failures, error), `"${intent.name}" is tried again`, intent.key);
+      const dueInMs = backoffMs(failures, error);
+      if (dueInMs > IN_PROCESS_WAIT_MS) return scheduleRead(call, host, { dueInMs, failures, error });
+      await waitMs(host, dueInMs, `"${intent.name}" is tried again`, intent.key);
     }
   }
+}
+
+/** The time to try again is far off: it is recorded, so that no run asks before it, and the failures still count then. */
+async function scheduleRead<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  { dueInMs, failures, error }: { dueInMs: number; failures: number; error: unknown },
+): Promise<O> {
+  const begun = await host.ledger.begin(host.ticket, call.intent, randomUUID());
+  if ("claim" in begun) {
+    await host.ledger.record(begun.claim, { to: "RETRY_SCHEDULED", dueInMs, failures, failure: recordFailure(error) });
+  }
+  return joinedStep(call, host);
 }
 
 /** Waits for the breaker to let the read pass. */
@@ -184,7 +207,7 @@ async function meetRunning(host: StepHost, record: StepRecord): Promise<Met> {
     await host.waitUntil(record.leaseUntil, `"${record.name}" is being run elsewhere`, record.key);
     return { next: "reread" };
   }
-  if (record.kind === "llm") return { next: "claim", record, reason: "the last holder is gone" };
+  if (record.effect === "read") return { next: "claim", record, reason: "the last holder is gone" };
   await host.ledger.settle(record, {
     to: "NEEDS_RECONCILIATION",
     actor: "takeover",

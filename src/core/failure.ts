@@ -9,9 +9,22 @@ export type FailureClass =
   | "unknown-sent"
   /** The world said no, or we did before sending: trying again brings the same answer. */
   | "permanent";
+export const FAILURE_CLASSES: readonly FailureClass[] = ["transient-not-sent", "unknown-sent", "permanent"];
 
 /** Node's codes for "no connection was made". */
 const NOT_SENT_CODES = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+/** Refused before a request was made of it, and refused again next time: a wrong address, a certificate nobody trusts. */
+const REFUSED_CODES = new Set([
+  "ERR_INVALID_URL",
+  "ERR_INVALID_PROTOCOL",
+  "CERT_HAS_EXPIRED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+]);
+/** OpenAI answers 429 for an account without money too: no wait helps. */
+const EXHAUSTED_CODES = new Set(["insufficient_quota", "billing_hard_limit_reached"]);
 /** Answers that say "you, your request": RFC 9110 15.5; 408, 425 and 429 say something else. */
 const PERMANENT_STATUS = new Set([400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 422]);
 
@@ -38,7 +51,11 @@ function classifyChain(error: unknown): FailureClass {
 function classifyOne(error: object): FailureClass | undefined {
   if (error instanceof UnserializableError) return "permanent";
   const code = stringOf(error, "code");
-  if (code !== undefined && NOT_SENT_CODES.has(code)) return "transient-not-sent";
+  if (code !== undefined) {
+    // Node names the system call that failed: without a connection nothing was sent on it.
+    if (NOT_SENT_CODES.has(code) || stringOf(error, "syscall") === "connect") return "transient-not-sent";
+    if (REFUSED_CODES.has(code) || EXHAUSTED_CODES.has(code)) return "permanent";
+  }
   const status = statusOf(error);
   if (status === undefined) return undefined;
   // RFC 6585: 429 is answered before the request is worked on. 503 says so only when it names a time to come back.
@@ -70,14 +87,17 @@ export function statusOf(error: unknown): number | undefined {
   return undefined;
 }
 
-/** How long the answer asked us to wait, from a well-formed `Retry-After`; undefined otherwise. */
+/** An answer that asks for years is a mistake: after a day the question is worth a request. */
+const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
+
+/** How long the answer asked us to wait, from a well-formed `Retry-After`, a day at most; undefined otherwise. */
 export function retryAfterMs(error: unknown, nowMs = Date.now()): number | undefined {
   for (const inner of chain(error)) {
     const text = headerOf(inner, "retry-after");
     if (text === undefined) continue;
-    if (/^\d{1,6}$/.test(text)) return Number(text) * 1000;
+    if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, RETRY_AFTER_MAX_MS);
     const at = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : Number.NaN;
-    if (Number.isFinite(at) && at > nowMs) return at - nowMs;
+    if (Number.isFinite(at) && at > nowMs) return Math.min(at - nowMs, RETRY_AFTER_MAX_MS);
   }
   return undefined;
 }

@@ -90,7 +90,13 @@ export interface StepRecord {
 export type Outcome =
   | { readonly to: "SUCCEEDED"; readonly output: string; readonly usage: Usage | undefined }
   | { readonly to: "READY"; readonly reason: string; readonly failure?: RecordedFailure }
-  | { readonly to: "RETRY_SCHEDULED"; readonly dueInMs: number; readonly failure: RecordedFailure | undefined }
+  | {
+      readonly to: "RETRY_SCHEDULED";
+      readonly dueInMs: number;
+      readonly failure: RecordedFailure | undefined;
+      /** How many failures the attempt stands for. @default 1 with a failure, 0 without */
+      readonly failures?: number;
+    }
   | {
       readonly to: "NEEDS_RECONCILIATION";
       readonly failure: RecordedFailure | undefined;

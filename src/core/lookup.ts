@@ -51,10 +51,23 @@ export async function lookUp(record: StepRecord, lookup: Lookup, codec: Codec): 
           };
     }
     case "several":
-      return { to: "WAITING_HUMAN", actor, reason: `it happened ${answer.receipts.length} times` };
+      return severalTimes(answer.receipts.length);
     case "cannot-tell":
       return { to: "WAITING_HUMAN", actor, reason: "the lookup cannot tell" };
   }
+}
+
+/** The failure's code where a lookup found more than one effect. */
+export const SEVERAL = "SEVERAL_EFFECTS";
+
+function severalTimes(times: number): Settlement {
+  const message = `Its lookup found it ${times} times.`;
+  return {
+    to: "WAITING_HUMAN",
+    actor: "lookup",
+    reason: `it happened ${times} times`,
+    failure: { name: "SeveralEffects", message, code: SEVERAL },
+  };
 }
 
 async function askWorld(record: StepRecord, lookup: Lookup): Promise<LookupAnswer> {

@@ -6,7 +6,7 @@ import { codecOf, stepOf } from "./attempt.js";
 import type { PauseQuestion, StepCall, StepHost } from "./call.js";
 import { InputConflictError, OutcomeUnknownError } from "./errors.js";
 import type { StepRecord } from "./ledger.js";
-import { lookUp } from "./lookup.js";
+import { lookUp, SEVERAL } from "./lookup.js";
 import { maxFailures } from "./retry.js";
 import { askAboutSibling } from "./sibling.js";
 
@@ -66,11 +66,18 @@ function ask<O>(call: StepCall<O>, host: StepHost, record: StepRecord): never {
 /** What a person is asked about a write whose outcome, or whose receipt, is not known. */
 export function questionAbout(record: StepRecord, hasLookup: boolean): PauseQuestion {
   const step = `${record.position.node}/${record.name}`;
-  const message = record.effectKnown
-    ? `The write "${step}" happened, but its output could not be stored: ${record.failure?.message ?? ""} ` +
-      `Give its receipt: longhaul reconcile settle ${record.key} --happened '<json>'`
-    : `Whether the write "${step}" happened is not known, and ${hasLookup ? "its lookup cannot tell" : "it has no lookup"}. ` +
-      `Find out, then: longhaul reconcile settle ${record.key} --happened '<json>' | --did-not-happen | --write-off --reason …`;
+  const settle = `longhaul reconcile settle ${record.key}`;
+  if (record.effectKnown) {
+    const message = `The write "${step}" happened, but its output could not be stored: ${record.failure?.message ?? ""} Give its receipt: ${settle} --happened '<json>'`;
+    return { kind: "NEEDS_RECONCILIATION", message };
+  }
+  if (record.failure?.code === SEVERAL) {
+    const message = `The write "${step}" happened more than once. ${record.failure.message} Undo what is too much at the provider, then say which stands: ${settle} --happened '<json>' | --write-off --reason …`;
+    return { kind: "NEEDS_RECONCILIATION", message };
+  }
+  const message =
+    `Whether the write "${step}" happened is not known, and ${hasLookup ? "its lookup cannot tell" : "it has no lookup"}. ` +
+    `Find out, then: ${settle} --happened '<json>' | --did-not-happen | --write-off --reason …`;
   return { kind: "NEEDS_RECONCILIATION", message };
 }
 

@@ -1,7 +1,7 @@
 // The one layer that tries again: how often, and how long to wait. Layers that multiply turn four tries into 28.
 import { fullJitterGenerator } from "cockatiel";
 import { InvalidOptionError } from "./errors.js";
-import { classify, type FailureClass, retryAfterMs } from "./failure.js";
+import { classify, FAILURE_CLASSES, type FailureClass, retryAfterMs } from "./failure.js";
 
 /** How a step is tried again. */
 export interface RetryPolicy {
@@ -36,10 +36,13 @@ export function checkRetry(what: string, policy: unknown): void {
   );
 }
 
-/** What the error means: the caller's word first. A classifier that throws has said nothing. */
+/** What the error means: the caller's word first. A classifier that throws, or answers what is no class, has said nothing. */
 export function classifyBy(classifier: Classifier | undefined, error: unknown): FailureClass {
   try {
-    return classifier?.(error) ?? classify(error);
+    const said: unknown = classifier?.(error);
+    // An async one answers too late to count; its failure must not end the process.
+    if (said instanceof Promise) said.catch(() => undefined);
+    return FAILURE_CLASSES.find((known) => known === said) ?? classify(error);
   } catch {
     return classify(error);
   }

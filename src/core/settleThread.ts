@@ -13,7 +13,7 @@ export interface SettledStep {
 
 export interface SettledThread {
   readonly settled: readonly SettledStep[];
-  /** What a person must settle. */
+  /** What a person must settle; with `dueAt`, what the world is asked about again then. */
   readonly open: readonly StepRecord[];
 }
 
@@ -27,12 +27,19 @@ function isUnknown({ state, effect, leaseLive, doubtSince }: StepRecord): boolea
   );
 }
 
-/** Asks the world about every unknown write of the thread; waits, or leaves the graph, where it says "not yet". */
-export async function settleThread(host: StepHost, effects: Effects): Promise<SettledThread> {
+/**
+ * Asks the world about every unknown write of the thread. Where it says "not yet", waits or leaves the graph; with `once`
+ * the write stays open.
+ */
+export async function settleThread(
+  host: StepHost,
+  effects: Effects,
+  options: { once?: boolean } = {},
+): Promise<SettledThread> {
   const settled: SettledStep[] = [];
   const open: StepRecord[] = [];
   for (const unknown of (await host.ledger.steps(host.ticket.threadId)).filter(isUnknown)) {
-    const record = await settleOne(host, effects, unknown);
+    const record = await settleOne(host, effects, unknown, options.once === true);
     if (record.state === "SUCCEEDED")
       settled.push({ name: record.name, idempotencyKey: record.key, outcome: "happened" });
     else if (record.state === "READY")
@@ -42,7 +49,7 @@ export async function settleThread(host: StepHost, effects: Effects): Promise<Se
   return { settled, open };
 }
 
-async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord): Promise<StepRecord> {
+async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord, once: boolean): Promise<StepRecord> {
   const { ledger } = host;
   let record = unknown;
   for (;;) {
@@ -54,6 +61,7 @@ async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord):
     } else if (record.state !== "NEEDS_RECONCILIATION" || record.effectKnown || effect?.lookup === undefined) {
       return record;
     } else if (record.dueAt !== undefined && record.dueAt > record.readAt) {
+      if (once) return record;
       await host.waitUntil(record.dueAt, `whether "${record.name}" happened is asked again`, record.key);
     } else {
       await ledger.settle(record, await lookUp(record, effect.lookup, effect.codec));

@@ -1,6 +1,7 @@
 // `durable(runtime)`: recorded steps in any node. Everything that becomes a step in this package goes through
 // `performStep` here: it makes the identity, the intent and the call, and hands them to the core.
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { breakerFor } from "../core/breaker.js";
 import type { StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
@@ -156,6 +157,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
   if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
   checkId("step name", step.name);
   if (place.moved && step.effect === "write") throw movedWrite(place, step.name);
+  if (step.effect === "write" && place.unanswered?.()) throw caughtQuestion(place, `Before the write "${step.name}"`);
   const { key } = step.options;
   if (key !== undefined) checkId(`key of step "${step.name}"`, key);
   const input = canonicalJson(step.input, `input of ${step.name}`);
@@ -170,12 +172,21 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     onFork: place.run.onFork,
     retry: step.options.retry,
     classify: step.options.classify,
-    breaker: step.options.breaker,
+    breaker: breakerFor(step.name, step.options.breaker, step.input),
     ...(step.codec === undefined ? {} : { codec: step.codec }),
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
   };
   const keyed = key !== undefined || step.callSite !== undefined;
   return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, scope, call));
+}
+
+/** @internal Something took the pause of `interrupt()` for an error, and its question was never answered. */
+export function caughtQuestion({ position }: Place, when: string): StepUsageError {
+  return new StepUsageError(
+    `${when} node "${position.node}" asked by interrupt(), and its code caught the pause and went on without an answer. ` +
+      "Let what interrupt() throws through: out of try/catch (isGraphBubbleUp(error) tells it), withFallbacks() and withRetry().",
+    { threadId: position.threadId, step: position.node },
+  );
 }
 
 function movedWrite({ position }: Place, name: string): StepUsageError {

@@ -7,6 +7,7 @@ import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import {
   type Compiled,
+  DURABLE,
   type DurableTarget,
   lentForUpdate,
   type RunOptions,
@@ -15,8 +16,10 @@ import {
   updateDurably,
 } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
+import { guardNodes } from "./guardNodes.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
+import { warnOfRetriedNodes } from "./retryLayers.js";
 import type { ToolRegistry } from "./toolRegistry.js";
 
 export interface DurableOptions {
@@ -32,9 +35,6 @@ export interface DurableOptions {
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
-/** @internal Where a durable graph keeps what it was told. */
-export const DURABLE = Symbol.for("langgraph-longhaul.durable");
-
 /**
  * Makes a graph durable: the same graph comes out, with the same type. Give it a compiled graph, or a builder to be
  * compiled.
@@ -76,9 +76,10 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   if (known !== undefined)
     throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
   checkGraph(graph);
+  warnOfRetriedNodes(graph);
   const effects = effectsOf(options.operations, options.tools);
   const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects };
-  return makeDurable(graph.withConfig({}), settings, graph.checkpointer);
+  return makeDurable(guardNodes(graph.withConfig({})), settings, graph.checkpointer);
 }
 
 function checkOptions(options: DurableOptions): void {

@@ -9,7 +9,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { InvalidOptionError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
 import { priceNanoUsd } from "../core/price.js";
-import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
+import { type Classifier, checkRetry, maxFailures, type RetryPolicy } from "../core/retry.js";
 import type { Usage } from "../core/step.js";
 import { ChunkQueue } from "./chunkQueue.js";
 import { performStep } from "./durable.js";
@@ -17,6 +17,7 @@ import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
 import { describeRequest } from "./modelRequest.js";
 import { withoutOwnRetries } from "./modelRetries.js";
+import { warnOfLayer } from "./retryLayers.js";
 import { ambientConfig, locate, locateCall, scopeAt } from "./runtime.js";
 
 /** Ten minutes: long reasoning calls take several. */
@@ -86,6 +87,12 @@ export function durableModel<M extends BaseChatModel>(model: M, options: Durable
     // A model whose own retries cannot be seen keeps them, and is not tried again on top.
     retry: options.retry ?? (once === undefined ? { failures: 1 } : {}),
   };
+  if (once === undefined && options.retry !== undefined && maxFailures(options.retry) > 1) {
+    warnOfLayer(
+      `The model ${model.constructor.name} sends by a way of its own, whose retries cannot be switched off from here`,
+      "Set its `maxRetries` to 0, or leave `retry` out: its own are then the only ones.",
+    );
+  }
 
   replace("_generate", (messages: BaseMessage[], options: Options, manager?: CallbackManagerForLLMRun) =>
     generate({ model: copy, behind, messages, options, manager }),
@@ -103,6 +110,13 @@ export function durableModel<M extends BaseChatModel>(model: M, options: Durable
   // A stream's generator runs outside the node's context: callbacks given for it take the meter along.
   replace("stream", function stream(this: BaseChatModel, input: never, given?: RunnableConfig) {
     return model.stream.call(this, input, withAmbientMeter(given));
+  });
+  replace("withRetry", function withRetry(this: BaseChatModel, fields?: object) {
+    warnOfLayer(
+      "A durable model was given `withRetry()`",
+      "The model tries again by itself, and each of its tries would be multiplied: durableModel(model, { retry: { failures } }) sets their number.",
+    );
+    return model.withRetry.call(this, fields);
   });
   // Some models build a new instance here (ChatOpenAI, and with it bindTools): the copy must be durable too.
   replace("withConfig", function withConfig(this: BaseChatModel, config: object) {

@@ -8,7 +8,7 @@ import type {
   StateDefinitionInit,
 } from "@langchain/langgraph";
 import { InvalidOptionError } from "../core/errors.js";
-import { type Durable, stepsAt } from "./durable.js";
+import { caughtQuestion, type Durable, stepsAt } from "./durable.js";
 import { locate, resetSubgraphCounter, scopeOf } from "./runtime.js";
 
 type Context = Record<string, unknown>;
@@ -51,7 +51,7 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
   const fn = typeof first === "function" && second === undefined ? first : second;
   if (typeof fn !== "function")
     throw new InvalidOptionError("Expected durableNode(schema, function) or durableNode(function).");
-  return async (state, config) => {
+  const node: DurableNode<unknown, unknown> = async (state, config) => {
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);
     resetSubgraphCounter(config);
@@ -64,6 +64,16 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
       throw error;
     }
     await scope.close(false);
+    if (place.unanswered?.()) throw caughtQuestion(place, "Before its end");
     return update;
   };
+  durableNodes.add(node);
+  return node;
+}
+
+const durableNodes = new WeakSet<object>();
+
+/** @internal Whether a node's function was made by `durableNode`. */
+export function isDurableNode(fn: unknown): boolean {
+  return typeof fn === "function" && durableNodes.has(fn);
 }

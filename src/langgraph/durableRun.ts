@@ -62,6 +62,9 @@ function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
   });
 }
 
+/** Where a durable graph keeps what it was told. */
+export const DURABLE = Symbol.for("langgraph-longhaul.durable");
+
 /** What `durableGraph` was told. */
 export interface RunSettings {
   readonly ledger: Ledger;

@@ -4,7 +4,7 @@
 import type { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { GraphCallbackHandler } from "@langchain/langgraph";
+import { GraphCallbackHandler, isGraphBubbleUp } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
 import type { Run } from "./run.js";
 
@@ -14,6 +14,13 @@ export interface CallPlace {
   /** Distinguishes the tools that one ToolNode runs side by side in one task. */
   readonly toolCallId: string | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** The callback run is the node's own: with it the attempt ends. */
+  readonly isNode?: true;
+}
+
+/** A pause, a drain or a Command: no failure. */
+export function isControlFlow(error: unknown): boolean {
+  return error instanceof Error && isGraphBubbleUp(error);
 }
 
 export class Meter extends GraphCallbackHandler {
@@ -75,7 +82,7 @@ export class Meter extends GraphCallbackHandler {
     // the node's name too: the node's own run is the outermost of its task.
     const outermost = this.placeOf(parentRunId)?.metadata["langgraph_checkpoint_ns"] !== ns;
     if (typeof node === "string" && node === runName && outermost) {
-      this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata });
+      this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata, isNode: true });
       this.#attempts.set(ns, (this.#attempts.get(ns) ?? 0) + 1);
     } else this.#inherit(runId, parentRunId, metadata);
   }
@@ -107,11 +114,14 @@ export class Meter extends GraphCallbackHandler {
     this.#inherit(runId, parentRunId, metadata);
   }
 
-  override handleChainEnd(_outputs: unknown, runId: string): void {
-    this.#places.delete(runId);
+  /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
+  override async handleChainEnd(_outputs: unknown, runId: string): Promise<void> {
+    await this.#endOf(runId)?.close(false);
   }
-  override handleChainError(_error: unknown, runId: string): void {
-    this.#places.delete(runId);
+  override async handleChainError(_error: unknown, runId: string): Promise<void> {
+    await this.#endOf(runId)
+      ?.close(true)
+      .catch(() => undefined);
   }
   override handleToolEnd(_output: unknown, runId: string): void {
     this.#places.delete(runId);
@@ -124,6 +134,13 @@ export class Meter extends GraphCallbackHandler {
   }
   override handleLLMError(_error: unknown, runId: string): void {
     this.#places.delete(runId);
+  }
+
+  /** The attempt at a node that ends with this callback run. */
+  #endOf(runId: string): StepScope | undefined {
+    const place = this.placeOf(runId);
+    this.#places.delete(runId);
+    return place?.isNode ? place.scope : undefined;
   }
 
   #inherit(runId: string, parentRunId: string | undefined, metadata: Record<string, unknown>): void {

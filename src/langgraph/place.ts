@@ -11,4 +11,6 @@ export interface Place {
   readonly signal: AbortSignal;
   /** LangGraph gave it another identity than on the attempt before, under which a write would happen twice (G4). */
   readonly moved?: boolean;
+  /** Whether a question of `interrupt()` stands unanswered here. */
+  readonly unanswered?: () => boolean;
 }

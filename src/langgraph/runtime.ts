@@ -1,15 +1,16 @@
 // The one place that knows LangGraph's internals: where in a graph the current code runs, on which checkpoints that
 // place stands, and how the core leaves the graph from there.
+import { setMaxListeners } from "node:events";
 import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { getConfig, isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { getConfig, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { StepHost } from "../core/call.js";
 import { StepScope } from "../core/context.js";
 import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
-import { type Meter, meterIn } from "./meter.js";
+import { isControlFlow, type Meter, meterIn } from "./meter.js";
 import type { Place } from "./place.js";
 import { overtakenWrite, relationTo } from "./relation.js";
 
@@ -37,8 +38,15 @@ export function locate(config: RunnableConfig | undefined, what: string): Place 
   }
   return {
     ...placeAt(meter, found.metadata ?? {}, found),
-    signal: found.signal === undefined ? meter.run.signal : AbortSignal.any([found.signal, meter.run.signal]),
+    signal: signalOf(meter, found.signal),
   };
+}
+
+/** Aborted with the call or with its run. A node may wait for any number of steps on it at once. */
+function signalOf({ run }: Meter, signal: AbortSignal | undefined): AbortSignal {
+  const both = signal === undefined ? run.signal : AbortSignal.any([signal, run.signal]);
+  setMaxListeners(0, both);
+  return both;
 }
 
 /** The place of a model call, from its own callbacks: generators lose the async context. */
@@ -49,7 +57,7 @@ export function locateCall(
 ): Place {
   return {
     ...placeAt(meter, metadata, ambientConfig()),
-    signal: signal === undefined ? meter.run.signal : AbortSignal.any([signal, meter.run.signal]),
+    signal: signalOf(meter, signal),
   };
 }
 
@@ -70,7 +78,18 @@ function placeAt(
     checkpointId: bases.find(([base]) => base === parentNs)?.[1] ?? bases.at(-1)?.[1] ?? "",
     superstep: Number(metadata["langgraph_step"] ?? 0),
   };
-  return { run: meter.run, position, bases, moved: meter.hasMoved(ns) };
+  return { run: meter.run, position, bases, moved: meter.hasMoved(ns), unanswered: () => isUnanswered(config) };
+}
+
+/**
+ * Whether the task asked by `interrupt()` and has no answer yet: its code went on all the same, because something caught
+ * the pause. LangGraph counts a task's questions from 0 and keeps the answers in a list.
+ */
+function isUnanswered(config: RunnableConfig | undefined): boolean {
+  const scratchpad: unknown = config?.configurable?.["__pregel_scratchpad"];
+  if (typeof scratchpad !== "object" || scratchpad === null) return false;
+  const { interruptCounter, resume } = scratchpad as { interruptCounter?: unknown; resume?: unknown };
+  return typeof interruptCounter === "number" && Array.isArray(resume) && interruptCounter >= resume.length;
 }
 
 /** Every checkpoint that a place stands on, the outermost first. What else is in LangGraph's map came from the caller. */
@@ -166,7 +185,7 @@ export function hostAt(place: Place): StepHost {
       throw run.leave();
     },
     assertLive,
-    isControlFlow: (error) => error instanceof Error && isGraphBubbleUp(error),
+    isControlFlow,
     mayRetry: () => run.mayRetry(),
     onStep: run.onStep,
   };

@@ -33,14 +33,16 @@ on conflict (name) do update set failures = b.failures + 1, probe_until = null,
 /** While a probe is out, others look again soon: it ends the wait either way. */
 const PROBE_LOOK_MS = 1000;
 
-export function createBreakers(database: Database): Breakers {
+/** @param namespace of the ledger: two applications in one schema have breakers of their own */
+export function createBreakers(database: Database, namespace: string): Breakers {
+  const rowOf = (name: string) => (namespace === "" ? name : `${namespace}/${name}`);
   return {
-    enter: (name, policy, probeMs) => enter(database, name, policy, probeMs),
+    enter: (name, policy, probeMs) => enter(database, rowOf(name), policy, probeMs),
     succeeded: async (name) => {
-      await database.query("breaker_succeeded", SUCCEEDED, [name]);
+      await database.query("breaker_succeeded", SUCCEEDED, [rowOf(name)]);
     },
     failed: async (name, { threshold }) => {
-      await database.query("breaker_failed", FAILED, [name, threshold]);
+      await database.query("breaker_failed", FAILED, [rowOf(name), threshold]);
     },
   };
 }

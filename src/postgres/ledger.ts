@@ -34,7 +34,7 @@ function guarded<T extends object>(port: T): T {
 export function createStepLedger(database: Database, namespace: string): StepLedger {
   return guarded<StepLedger>({
     namespace,
-    breakers: createBreakers(database),
+    breakers: createBreakers(database, namespace),
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
     begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),

@@ -57,7 +57,8 @@ function usageValues({ usage }: Extract<Outcome, { to: "SUCCEEDED" }>): unknown[
 function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
   const { failure } = outcome;
   // Control flow is no failure: the retry cap counts what went wrong.
-  const failures = outcome.to === "READY" || failure === undefined ? 0 : 1;
+  const counted = outcome.to === "READY" || failure === undefined ? 0 : 1;
+  const failures = outcome.to === "RETRY_SCHEDULED" ? (outcome.failures ?? counted) : counted;
   const effectKnown = outcome.to === "NEEDS_RECONCILIATION" && outcome.effectKnown === true;
   const dueInMs = outcome.to === "READY" || outcome.to === "FAILED_PERMANENT" ? null : (outcome.dueInMs ?? null);
   const reason =

@@ -27,7 +27,7 @@ alike as (
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)
   select ${VALUES}, 'RUNNING', 1, $16::uuid, at.now + make_interval(secs => $17::bigint / 1000.0), $19::bigint, at.now, at.now
-  from lease, at where not exists (select 1 from alike) and ($4 = 'llm' or $20::boolean or not lease.closed)
+  from lease, at where not exists (select 1 from alike) and ($5 = 'read' or $20::boolean or not lease.closed)
   on conflict (key) do nothing returning key
 )
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made,
@@ -125,7 +125,7 @@ moved as (
     lease_until = at.now + make_interval(secs => $5::bigint / 1000.0), input_hash = $6::bytea, input = $7::bytea, due_at = null, ended_at = null,
     could_send_until = case when s.state = 'RUNNING' then greatest(s.could_send_until, s.lease_until) else s.could_send_until end,
     changes = s.changes + 1
-  from lease, at where s.key = $1::bytea and s.state = $8 and s.attempt = $9 and (s.kind = 'llm' or $11::boolean or not lease.closed) and (s.state <> 'RUNNING' or s.lease_until <= at.now)
+  from lease, at where s.key = $1::bytea and s.state = $8 and s.attempt = $9 and (s.effect = 'read' or $11::boolean or not lease.closed) and (s.state <> 'RUNNING' or s.lease_until <= at.now)
   returning s.key, s.attempt, s.changes
 ),
 told as (

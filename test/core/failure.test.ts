@@ -1,4 +1,6 @@
+import { APIConnectionError, APIConnectionTimeoutError, APIError, APIUserAbortError } from "openai";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { classify, recordFailure, redact, retryAfterMs } from "../../src/core/failure.js";
 import { backoffMs } from "../../src/core/retry.js";
 
@@ -23,6 +25,26 @@ describe("a failure", () => {
     [http(404), "permanent"],
     [http(409), "permanent"],
     [http(422), "permanent"],
+    [code("ETIMEDOUT"), "unknown-sent"],
+    [Object.assign(code("ETIMEDOUT"), { syscall: "connect" }), "transient-not-sent"],
+    [Object.assign(code("EHOSTUNREACH"), { syscall: "connect" }), "transient-not-sent"],
+    [Object.assign(code("ECONNRESET"), { syscall: "read" }), "unknown-sent"],
+    [code("UND_ERR_CONNECT_TIMEOUT"), "transient-not-sent"],
+    [code("UND_ERR_HEADERS_TIMEOUT"), "unknown-sent"],
+    [code("UND_ERR_SOCKET"), "unknown-sent"],
+    [code("DEPTH_ZERO_SELF_SIGNED_CERT"), "permanent"],
+    [code("ERR_INVALID_URL"), "permanent"],
+    [Object.assign(http(429), { code: "insufficient_quota" }), "permanent"],
+    [
+      new APIConnectionError({ cause: new Error("fetch failed", { cause: code("ECONNREFUSED") }) }),
+      "transient-not-sent",
+    ],
+    [new APIConnectionTimeoutError(), "unknown-sent"],
+    [new APIUserAbortError(), "unknown-sent"],
+    [APIError.generate(401, { error: {} }, "no", new Headers()), "permanent"],
+    [APIError.generate(503, { error: {} }, "later", new Headers({ "retry-after": "1" })), "transient-not-sent"],
+    [AbortSignal.abort().reason, "unknown-sent"],
+    [z.string().safeParse(1).error, "unknown-sent"],
     [new TypeError("x is not a function"), "unknown-sent"],
     ["a string", "unknown-sent"],
     [undefined, "unknown-sent"],
@@ -46,8 +68,10 @@ describe("a failure", () => {
     ["-3", undefined],
     ["1.5", undefined],
     ["2, 5", undefined],
-    ["9999999999", undefined],
-  ])("with Retry-After %j asks to wait %j ms", (value, expected) => {
+    ["2147484", 24 * 3_600_000],
+    ["9999999999", 24 * 3_600_000],
+    ["9".repeat(400), 24 * 3_600_000],
+  ])("with Retry-After %j asks to wait %j ms (TIM-02)", (value, expected) => {
     expect(retryAfterMs(http(429, { "retry-after": value }))).toBe(expected);
   });
   it("may name a date to come back, and one that is past says nothing", () => {

@@ -16,7 +16,7 @@ const HOUR = 3_600_000;
 describe("a circuit breaker", () => {
   it("opens for all workers after its failures, and half open lets exactly one of them probe", async () => {
     const workers = await Promise.all(
-      [1, 2, 3, 4].map(async () => createBreakers(await databaseOf(db.openLedger({ maxConnections: 2 })))),
+      [1, 2, 3, 4].map(async () => createBreakers(await databaseOf(db.openLedger({ maxConnections: 2 })), "")),
     );
     const policy = { threshold: 3, cooldownMs: HOUR };
     const enter = (i: number) => workers[i]?.enter("shared", policy, 1000);
@@ -93,5 +93,45 @@ describe("a circuit breaker", () => {
       { ledger: db.openLedger() },
     );
     expect((await graph.invoke({ log: [] }, thread("own-fault"))).log).toEqual(["3"]);
+  });
+
+  it("is one for each tenant, and for each namespace of the ledger: one that is down does not stop the others", async () => {
+    const sent: string[] = [];
+    const book = operation({
+      name: "book-for",
+      version: "1.0.0",
+      effect: "write",
+      breaker: { threshold: 1, cooldownMs: HOUR, tenant: (input: { account: string }) => input.account },
+      run: async ({ account }: { account: string }) => {
+        sent.push(account);
+        if (account === "revoked") throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+        return account;
+      },
+    });
+    const run = (account: unknown, id: string, namespace = "") =>
+      durableGraph(
+        new StateGraph(State)
+          .addNode(
+            "a",
+            durableNode(State, async (_s, { step }) => ({
+              log: [await step.run(book, { account: account as string })],
+            })),
+          )
+          .addEdge(START, "a")
+          .addEdge("a", END),
+        { ledger: db.openLedger({ namespace }) },
+      )
+        .invoke({ log: [] }, thread(id))
+        .then(
+          (state) => state.log,
+          (error: Error & { code?: string }) => drainReason(error)?.kind ?? error.code,
+        );
+    expect(await run("revoked", "tenant-1")).toBe("due");
+    expect(await run("revoked", "tenant-2")).toBe("due");
+    expect(await run("paying", "tenant-3")).toEqual(["paying"]);
+    expect(await run("revoked", "tenant-4", "other")).toBe("due");
+    expect(sent).toEqual(["revoked", "paying", "revoked"]);
+    expect(await run(undefined, "tenant-5")).toBe("INVALID_OPTION");
+    expect(await db.sql("select 1 from longhaul.steps where thread_id = 'tenant-5'")).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 // Settling a thread's unknown writes, and undoing its known ones.
-import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, Command, END, START, StateGraph } from "@langchain/langgraph";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   compensate,
@@ -140,6 +140,115 @@ describe("compensation", () => {
     die = false;
     await expect(graph.invoke(null, thread("resumed"))).rejects.toMatchObject({ code: "COMPENSATED" });
     expect(p.calls).toEqual(["a", "b", "undo b booked", "undo a booked"]);
+  });
+});
+
+describe("compensation from an errorHandler", () => {
+  it("undoes what the node and those before it did, once, and a resume after a crash finishes it", async () => {
+    const p = provider();
+    const [a, b] = [p.book("a"), p.book("b")];
+    let die = true;
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "first",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null)] })),
+        )
+        .addNode(
+          "second",
+          durableNode(State, async (_s, { step }) => {
+            await step.run(b, null);
+            throw Object.assign(new Error("the hotel is full"), { status: 409 });
+          }),
+          { errorHandler: (_state, { error }) => new Command({ update: { log: [error.message] }, goto: "undo" }) },
+        )
+        .addNode(
+          "undo",
+          compensateNode({
+            done: (report: SagaReport) => {
+              if (die) throw new Error("dies after undoing");
+              return { report };
+            },
+          }),
+        )
+        .addEdge(START, "first")
+        .addEdge("first", "second")
+        .addEdge("second", END)
+        .addEdge("undo", END),
+      { ledger: db.openLedger(), operations: [a, b] },
+    );
+    await expect(graph.invoke({ go: "" }, thread("handled"))).rejects.toThrow("dies after");
+    die = false;
+    const { log, report } = await graph.invoke(null, thread("handled"));
+    expect(log).toEqual(["a booked", "the hotel is full"]);
+    expect(report).toMatchObject({ complete: true, failed: [], notDeclared: [] });
+    expect(p.calls).toEqual(["a", "b", "undo b booked", "undo a booked"]);
+  });
+});
+
+describe("a compensation that is asked for", () => {
+  it("a second time while the first is at it is refused, and changes nothing", async () => {
+    const p = provider();
+    let letGo: () => void = () => {};
+    const holding = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const a = operation({
+      ...p.book("a"),
+      compensate: async ({ receipt }) => {
+        p.calls.push(`undo ${receipt}`);
+        await holding;
+      },
+    });
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null)] })),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger, operations: [a] },
+    );
+    await graph.invoke({ go: "" }, thread("second"));
+    const first = compensate(ledger, graph, { threadId: "second" });
+    await expect.poll(() => p.calls).toEqual(["a", "undo a booked"]);
+    await expect(compensate(db.openLedger(), graph, { threadId: "second" })).rejects.toMatchObject({
+      code: "THREAD_BUSY",
+    });
+    await expect(graph.invoke({ go: "" }, thread("second"))).rejects.toThrow(/longhaul:.*busy/);
+    letGo();
+    expect(await first).toMatchObject({ complete: true, undone: [{ name: "a" }] });
+    expect(p.calls).toEqual(["a", "undo a booked"]);
+  });
+
+  it("where nothing happened undoes nothing: no step, a step that failed, a thread that never was", async () => {
+    const p = provider();
+    const a = p.book("a");
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => {
+            const refused = async (): Promise<string> => {
+              throw Object.assign(new Error("no"), { status: 422 });
+            };
+            await step.run({ ...a, run: refused }, null).catch(() => undefined);
+            return {};
+          }),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger, operations: [a] },
+    );
+    await graph.invoke({ go: "" }, thread("nothing"));
+    const nothing = { complete: true, undone: [], failed: [], notDeclared: [] };
+    expect(await compensate(ledger, graph, { threadId: "nothing" })).toEqual(nothing);
+    await expect(compensate(ledger, graph, { threadId: "never-was" })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(p.calls).toEqual([]);
+    expect(await db.sql("select 1 from longhaul.threads where thread_id = 'never-was'")).toEqual([]);
   });
 });
 

@@ -126,7 +126,8 @@ export class Exploration {
       const leftMs = ends - this.#nowMs() + 1;
       await this.#setClock(this.#offsetMs + (renewing ? Math.min(leftMs, RUN_LEASE_MS / 2) : leftMs));
       for (const request of this.#outside.overdue(this.#nowMs())) {
-        if (request.state === "travelling") this.#land(request);
+        // When it must have arrived, not when this leap of the clock ends: a day later its key would be forgotten.
+        if (request.state === "travelling") this.#land(request, request.sentAtMs + SETTLE_MS);
         request.visible = true;
       }
       for (const worker of this.#alive()) {
@@ -293,9 +294,9 @@ export class Exploration {
     return [{ label: `${name} becomes visible`, weight: 2, quiet: true, perform }];
   }
 
-  #land(request: Request): void {
+  #land(request: Request, atMs = this.#nowMs()): void {
     const { declaration } = this.#stepOf(request.key);
-    this.#outside.land(request, this.#nowMs(), declaration.idempotent);
+    this.#outside.land(request, atMs, declaration.idempotent);
   }
 
   #lookUp(key: string): LookupAnswer<string> {

@@ -1,10 +1,11 @@
 // The model-based test: fast-check draws lists of numbers, each list is one exploration, and a list that breaks a law is
-// made as short as it can be. Reproduce one by its seed and path: LONGHAUL_MODEL_SEED, LONGHAUL_MODEL_PATH.
+// made as short as it can be. Reproduce one by its seed and path: LONGHAUL_MODEL_SEED, LONGHAUL_MODEL_PATH. The seed is
+// the same every time, so that a change is not blamed for what chance finds; LONGHAUL_MODEL_SEED=random looks elsewhere.
 import fc from "fast-check";
 import type { TestDatabase } from "../support/database.js";
 import { Exploration } from "./explorer.js";
 
-const seed = process.env["LONGHAUL_MODEL_SEED"];
+const seed = process.env["LONGHAUL_MODEL_SEED"] ?? "7301";
 const path = process.env["LONGHAUL_MODEL_PATH"];
 
 export interface Explored {
@@ -28,7 +29,7 @@ export async function explore(db: TestDatabase, forMs: number): Promise<Explored
     {
       numRuns: 1_000_000,
       interruptAfterTimeLimit: forMs,
-      ...(seed === undefined ? {} : { seed: Number(seed) }),
+      ...(seed === "random" ? {} : { seed: Number(seed) }),
       ...(path === undefined ? {} : { path }),
     },
   );

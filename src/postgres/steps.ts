@@ -14,7 +14,15 @@ const COLUMNS = `key, thread_id, generation, epoch, kind, effect, name, version,
 const VALUES = `$1::bytea, $2, lease.generation, $3, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::int, $11::text,
   $12::text, $13::bytea, $14::bytea, $15::bigint`;
 
-const BEGIN = `
+/**
+ * What a crash of PostgreSQL may take back is what may be done again: a read with its result, and the intent of a model
+ * call, do not wait for the disk. The next statement that must not be lost does, and the log is flushed in order, so
+ * whatever it builds on is then on disk too (G29).
+ */
+const UNHURRIED = "unhurried as (select set_config('synchronous_commit', 'off', true))";
+const IS_UNHURRIED = "(select count(*) from unhurried)::int as unhurried";
+
+const BEGIN_WRITE = `
 with ${NOW}, ${LEASE},
 -- On its own, so that the thread's index cannot be taken for it: every write would read all the thread's steps.
 same as materialized (
@@ -27,11 +35,21 @@ alike as (
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, likeness, claimed_at, started_at)
   select ${VALUES}, 'RUNNING', 1, $16::uuid, at.now + make_interval(secs => $17::bigint / 1000.0), $19::bigint, at.now, at.now
-  from lease, at where not exists (select 1 from alike) and ($5 = 'read' or $20::boolean or not lease.closed)
+  from lease, at where not exists (select 1 from alike) and ($20::boolean or not lease.closed)
   on conflict (key) do nothing returning key
 )
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made,
   (select closed from lease) as closed, (select array_agg(encode(key, 'hex') order by seq desc) from alike) as alike`;
+
+const BEGIN_READ = `
+with ${NOW}, ${LEASE}, ${UNHURRIED},
+made as (
+  insert into {schema}.steps (${COLUMNS}, state, attempt, claim_id, lease_until, claimed_at, started_at)
+  select ${VALUES}, 'RUNNING', 1, $16::uuid, at.now + make_interval(secs => $17::bigint / 1000.0), at.now, at.now
+  from lease, at on conflict (key) do nothing returning key
+)
+select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, ${IS_UNHURRIED},
+  null::boolean as closed, null::text[] as alike`;
 
 function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
   const { position } = intent;
@@ -69,15 +87,16 @@ export async function beginStep(
   { alikeAllowed = false, undo = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
   const likeness = intent.likeness ?? null;
-  const values = [
-    ...intentValues(ticket, intent),
-    claimId,
-    intent.leaseMs,
-    alikeAllowed ? null : likeness,
-    likeness,
-    undo,
-  ];
-  const [row] = await database.query<Begun>("begin_step", BEGIN, values);
+  const values = [...intentValues(ticket, intent), claimId, intent.leaseMs];
+  const [row] =
+    intent.effect === "read"
+      ? await database.query<Begun>("begin_read", BEGIN_READ, values)
+      : await database.query<Begun>("begin_write", BEGIN_WRITE, [
+          ...values,
+          alikeAllowed ? null : likeness,
+          likeness,
+          undo,
+        ]);
   if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId, inDoubt: false, failures: 0 } };
   const answer = await afterClaim(database, intent.key, claimId, row?.leased === 1);
   if (!("lost" in answer) || row?.leased !== 1) return answer;
@@ -176,13 +195,13 @@ interface ClaimedAgain {
 }
 
 const RECORD_READ = `
-with ${NOW}, ${LEASE},
+with ${NOW}, ${LEASE}, ${UNHURRIED},
 made as (
   insert into {schema}.steps (${COLUMNS}, state, attempt, output, claimed_at, started_at, ended_at)
   select ${VALUES}, 'SUCCEEDED', 1, $16::bytea, at.now, at.now - make_interval(secs => $17::float8 / 1000), at.now from lease, at
   on conflict (key) do nothing returning key
 )
-select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made`;
+select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, ${IS_UNHURRIED}`;
 
 export async function recordRead(
   database: Database,

@@ -117,7 +117,7 @@ describe("PG-03: the server ends every connection", () => {
     "lh_acquire",
     "lh_run_put",
     "lh_record_read",
-    "lh_begin_step",
+    "lh_begin_write",
     "lh_succeed",
     "lh_run_writes",
     "lh_release_run",
@@ -177,7 +177,7 @@ describe("PG-03: the server is away for longer than anybody waits", () => {
   });
 
   it("PG-03: before the intent: the run leaves and says so, nothing is sent, and the next run does it", async () => {
-    await withRefusals("lh_begin_step", TRIES, async (ledger) => {
+    await withRefusals("lh_begin_write", TRIES, async (ledger) => {
       const world = paying(ledger);
       const left = await world.graph.invoke({ log: [] }, thread("no intent")).catch(drainReason);
       expect(left).toMatchObject({

@@ -139,11 +139,11 @@ describe.each(["sync", "async"] as const)("kill -9 at every statement of a large
 });
 
 describe("A second kill -9 at every statement that settles what the first one left in doubt", () => {
-  // The first claim is the model's, the others are the payments': one of three in parallel, one in the subgraph.
+  // The first receipt is the model call's, the others are the payments': one of three in parallel, one in the subgraph.
   it.each([
-    ["parallel", "before its effect", { statement: "lh_begin_step", nth: 3, at: "after" }],
+    ["parallel", "before its effect", { statement: "lh_begin_write", nth: 2, at: "after" }],
     ["parallel", "after its effect", { statement: "lh_succeed", nth: 3, at: "before" }],
-    ["subgraph", "before its effect", { statement: "lh_begin_step", nth: 5, at: "after" }],
+    ["subgraph", "before its effect", { statement: "lh_begin_write", nth: 4, at: "after" }],
     ["subgraph", "after its effect", { statement: "lh_succeed", nth: 5, at: "before" }],
   ] as const)(
     "of a payment (%s), killed %s",

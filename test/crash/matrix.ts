@@ -19,15 +19,15 @@ interface Left {
   readonly pending: boolean;
 }
 
-// The model call is the first claimed step of the run, the payment is the second. The first two checkpoints are the
+// The model call has the first receipt of the run, the payment the second. The first two checkpoints are the
 // input's, the third is that of the node.
 export const POINTS = {
   "before the intent": {
-    kill: { statement: "lh_begin_step", nth: 2, at: "before" },
+    kill: { statement: "lh_begin_write", nth: 1, at: "before" },
     left: { state: undefined, payments: 0, pending: false },
   },
   "after the intent, before the effect": {
-    kill: { statement: "lh_begin_step", nth: 2, at: "after" },
+    kill: { statement: "lh_begin_write", nth: 1, at: "after" },
     left: { state: "RUNNING", payments: 0, pending: false },
   },
   "after the request was sent, before its answer": {

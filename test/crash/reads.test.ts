@@ -20,7 +20,7 @@ const CASES: readonly Case[] = [
   { name: "before-the-first-checkpoint", kill: at("lh_run_put", "before"), pages: 1, models: 1, stored: false },
   { name: "before-the-record-of-a-read", kill: at("lh_record_read", "before"), pages: 2, models: 1 },
   { name: "after-the-record-of-a-read", kill: at("lh_record_read", "after"), pages: 1, models: 1 },
-  { name: "after-the-intent-of-a-model-call", kill: at("lh_begin_step", "after"), pages: 1, models: 1 },
+  { name: "after-the-intent-of-a-model-call", kill: at("lh_begin_read", "after"), pages: 1, models: 1 },
   { name: "before-the-receipt-of-a-model-call", kill: at("lh_succeed", "before"), pages: 1, models: 2 },
   { name: "after-the-receipt-of-a-model-call", kill: at("lh_succeed", "after"), pages: 1, models: 1 },
 ];

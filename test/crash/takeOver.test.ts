@@ -21,7 +21,7 @@ const config = (thread_id: string) => ({ configurable: { thread_id } });
 
 /** A process that is killed between the intent of its payment and the payment. */
 async function dieInDoubt(thread: string): Promise<void> {
-  const kill = { statement: "lh_begin_step", nth: 2, at: "after" } as const;
+  const kill = { statement: "lh_begin_write", nth: 1, at: "after" } as const;
   const task: ChildTask = { url: db.url, worldUrl: world.url, threads: [{ thread, declaration: "lookup" }], kill };
   expect(await runScript("test/crash/child.ts", [JSON.stringify(task)])).toMatchObject({
     signal: "SIGKILL",

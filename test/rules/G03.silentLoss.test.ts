@@ -85,7 +85,7 @@ describe("G3: a worker that wakes up after it was overtaken", () => {
     const thread = "before-the-call";
     const leaseMs = 1000;
     const task = { url: db.url, worldUrl: world.url, thread, shape: "guarded", leaseMs } as const;
-    const late = startWorker({ ...task, input: "new", stopAfter: "lh_begin_step" });
+    const late = startWorker({ ...task, input: "new", stopAfter: "lh_begin_write" });
     await expect.poll(async () => (await stepsOf(db, thread))[0]?.state, { timeout: 30_000 }).toBe("RUNNING");
     // Its own clock, too, must say that the lease is over.
     const overAt = later(leaseMs);

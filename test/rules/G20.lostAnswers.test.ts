@@ -88,7 +88,9 @@ describe("G20: a statement whose answer was lost", () => {
       steps: [{ attempt: 1 }, { name: "first", attempt: 2 }, { name: "second", attempt: 1 }],
     });
     expect(undisturbed.names).toEqual(
-      expect.arrayContaining(["acquire", "begin_step", "claim_again", "succeed", "settle"].map((name) => `lh_${name}`)),
+      expect.arrayContaining(
+        ["acquire", "begin_write", "claim_again", "succeed", "settle"].map((name) => `lh_${name}`),
+      ),
     );
     for (const name of undisturbed.names) {
       const { seen } = await run(`lost ${name}`, name);

@@ -29,6 +29,7 @@ export * from "./core/errors.js";
 export type { FailureClass } from "./core/failure.js";
 export type { StepEvent } from "./core/ledger.js";
 export type { LookupAnswer } from "./core/lookup.js";
+export type { ModelPrice } from "./core/price.js";
 export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";

@@ -6,6 +6,7 @@ import { checkId } from "./core/key.js";
 import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
 import type { StepEvent } from "./core/ledger.js";
 import { knownOptions } from "./core/options.js";
+import { checkPrices, type ModelPrice } from "./core/price.js";
 import { checkUrl, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { createRunLedger, createStepLedger } from "./postgres/ledger.js";
@@ -31,13 +32,19 @@ export interface LedgerOptions {
   readonly leaseMs?: number;
   /** Connections in the pool. @default 10 */
   readonly maxConnections?: number;
+  /**
+   * Prices of your own, by model id, in dollars for a million tokens. They win over the maintained table
+   * (@pydantic/genai-prices); a model that neither knows is unpriced, never free. The id is found in any capitals, and
+   * also when a call names it with a date or a provider's prefix.
+   */
+  readonly prices?: Readonly<Record<string, ModelPrice>>;
   /** Called after a step's commit, and after each replay. Must not throw. */
   readonly onStep?: (event: StepEvent) => void;
   /** Told one line about where the data is when the embedded server is used. @default a line on stderr */
   readonly onLine?: (line: string) => void;
 }
 
-const OPTIONS = ["url", "pool", "schema", "namespace", "leaseMs", "maxConnections", "onStep", "onLine"];
+const OPTIONS = ["url", "pool", "schema", "namespace", "leaseMs", "maxConnections", "prices", "onStep", "onLine"];
 
 /** Fifteen seconds: five renewals may fail before a run loses its thread, and a takeover is soon enough for people. */
 const LEASE_MS = 15_000;
@@ -73,6 +80,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   if (!Number.isInteger(maxConnections) || maxConnections < 1) {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
+  const prices = checkPrices(options.prices);
   let opening: Promise<OpenedDatabase> | undefined;
   let closed = false;
   const open = async (): Promise<PooledDatabase> => {
@@ -95,6 +103,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
       saver: new LedgerSaver(open, schema),
       leaseMs,
       onStep,
+      prices,
     },
     [DATABASE]: open,
     close: async () => {

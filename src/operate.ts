@@ -1,11 +1,11 @@
 // What an operator does to a ledger: settle a step whose outcome is not known, and redrive one that failed. The rules
 // are the same for a person as for a lookup; only the actor differs.
 import { createCodec } from "./core/codec.js";
-import { InvalidOptionError, NotFoundError } from "./core/errors.js";
+import { CompensatedError, InvalidOptionError, NotFoundError, type RecordedFailure } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import type { StepRecord } from "./core/ledger.js";
-import { SEVERAL } from "./core/lookup.js";
-import { compensateThread, type SagaOptions, type SagaReport } from "./core/saga.js";
+import { hasHappened } from "./core/lookup.js";
+import { checkOnFailure, compensateThread, isUndo, type SagaOptions, type SagaReport } from "./core/saga.js";
 import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { operateOn } from "./langgraph/operateOn.js";
@@ -74,13 +74,9 @@ export async function settle(ledger: Ledger, request: SettleRequest): Promise<Se
     throw new InvalidOptionError("No other branch has done this write, so there is nothing to reuse or to run again.");
   }
   if (outcome === "did-not-happen") {
-    if (seen.effectKnown)
+    if (hasHappened(seen))
       throw new InvalidOptionError(
-        "This write is known to have happened; only its output could not be stored. Settle it as happened, with its receipt.",
-      );
-    if (seen.failure?.code === SEVERAL)
-      throw new InvalidOptionError(
-        `This write is known to have happened. ${seen.failure.message} Settle it as happened, with the receipt that stands, or write it off.`,
+        `This write is known to have happened. ${seen.failure?.message ?? ""} Settle it as happened, with the receipt that stands, or write it off.`,
       );
     if (seen.settledFrom !== undefined && seen.settledFrom > seen.readAt)
       return { result: "not-yet", notBefore: seen.settledFrom };
@@ -171,7 +167,7 @@ async function findOpen(database: PooledDatabase, key: string, by: string): Prom
  * Lets a thread go on from where it failed, after the cause is mended: its steps that failed for good become ready, and
  * the thread is woken. Every recorded success stays. Answers with the keys of those steps, none when nothing had failed.
  *
- * @throws NotFoundError for a thread that the ledger does not know.
+ * @throws NotFoundError for a thread that the ledger does not know, CompensatedError for one that is being undone.
  */
 export async function redrive(
   ledger: Ledger,
@@ -180,11 +176,15 @@ export async function redrive(
   const { threadId, by, reason = "redrive" } = request;
   const database = await databaseOf(ledger);
   await assertKnown(database, threadId);
-  const steps = await stepsOfThread(database, threadId);
+  const records = (await stepsOfThread(database, threadId)).map(({ record }) => record);
+  if (records.some(({ state }) => state === "COMPENSATING" || state === "COMPENSATED")) {
+    throw new CompensatedError(
+      `Thread "${threadId}" is being undone, or was: it takes no new write. Call longhaul compensate again for what is left.`,
+      { threadId },
+    );
+  }
   const redriven: string[] = [];
-  for (const { record } of steps) {
-    // What a person gave up may have happened: only a person's new word may start it again.
-    if (record.state !== "FAILED_PERMANENT" || record.failure?.code === "WRITTEN_OFF") continue;
+  for (const record of records.filter(mayRunAgain)) {
     if (await settleStep(database, record, { to: "READY", actor: by, reason, wake: true })) redriven.push(record.key);
   }
   return redriven;
@@ -199,15 +199,18 @@ export async function redrive(
  */
 export async function reconcile(ledger: Ledger, graph: object, request: { threadId: string }): Promise<SettledThread> {
   await assertKnown(await databaseOf(ledger), request.threadId);
-  return operateOn(ledger, graph, request.threadId, (host, effects) => settleThread(host, effects, { once: true }));
+  return operateOn(ledger, graph, request.threadId, async (host, effects) => ({
+    result: await settleThread(host, effects, { once: true }),
+  }));
 }
 
 /**
- * Undoes what a thread did, newest first, and closes it to new writes. Call it again after an undo that failed was
- * mended (and redriven): what was undone stays undone.
+ * Undoes what a thread did, newest first, and closes it to new writes. Call it again once the cause of a failed undo is
+ * mended: what was undone stays undone. A thread that is undone in part is shown as failed by `longhaul runs`.
  *
  * @param graph a durable graph that declares the thread's operations and tools
- * @throws NotFoundError for a thread that the ledger does not know, ThreadBusyError while a run has it, OutcomeUnknownError when a write or an undo must be settled first.
+ * @throws NotFoundError for a thread that the ledger does not know, ThreadBusyError while a run has it, InvalidOptionError
+ * when it has done an operation that the graph does not declare, OutcomeUnknownError when a write or an undo must be settled first.
  */
 export async function compensate(
   ledger: Ledger,
@@ -215,12 +218,29 @@ export async function compensate(
   request: { threadId: string } & SagaOptions,
 ): Promise<SagaReport> {
   const { threadId, onFailure } = request;
-  if (onFailure !== undefined && onFailure !== "continue" && onFailure !== "stop")
-    throw new InvalidOptionError(
-      `Expected \`onFailure\` to be "continue" or "stop", got ${JSON.stringify(onFailure)}.`,
-    );
-  await assertKnown(await databaseOf(ledger), threadId);
-  return operateOn(ledger, graph, threadId, (host, effects) => compensateThread(host, effects, request));
+  checkOnFailure(onFailure);
+  const database = await databaseOf(ledger);
+  await assertKnown(database, threadId);
+  return operateOn(ledger, graph, threadId, async (host, effects) => {
+    // To ask again is to say that the cause is mended.
+    for (const { record } of await stepsOfThread(database, threadId)) {
+      if (isUndo(record) && mayRunAgain(record))
+        await settleStep(database, record, { to: "READY", actor: "saga", reason: "undone again" });
+    }
+    const report = await compensateThread(host, effects, request);
+    return { result: report, leaves: report.complete ? { as: "done" } : { as: "failed", failure: incomplete(report) } };
+  });
+}
+
+/** How `longhaul runs` shows a thread that is undone in part. */
+function incomplete({ failed }: SagaReport): RecordedFailure {
+  const names = failed.map(({ name }) => name).join(", ");
+  return { name: "CompensationIncomplete", message: `not undone: ${names}` };
+}
+
+/** What a person gave up may have happened: only a person's new word may start it again. */
+function mayRunAgain({ state, failure }: StepRecord): boolean {
+  return state === "FAILED_PERMANENT" && failure?.code !== "WRITTEN_OFF";
 }
 
 /** A misspelt thread has nothing to settle or undo: to say that all is done would be a lie. */

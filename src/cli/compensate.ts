@@ -29,7 +29,7 @@ export function compensateCommand(): Command {
         printLine(
           report.complete
             ? "\nEverything that has an undo is undone."
-            : "\nINCOMPLETE. Mend the cause, longhaul redrive, and call this again.",
+            : "\nINCOMPLETE. Mend the cause and call this again: what is undone stays undone.",
         );
       }
       if (!report.complete) process.exitCode = 1;

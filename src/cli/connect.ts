@@ -1,10 +1,10 @@
 // What every command shares: the options that name the database, and a ledger that is closed at the end.
 import { userInfo } from "node:os";
 import { Command } from "commander";
-import { NotFoundError } from "../core/errors.js";
+import { NotFoundError, SchemaVersionError } from "../core/errors.js";
 import { checkUrl, type DatabaseAddress, findDatabase } from "../findDatabase.js";
 import { DATABASE, type OpenedLedger, openLedger } from "../openLedger.js";
-import { readVersions } from "../postgres/migrate.js";
+import { latestVersion, readVersions } from "../postgres/migrate.js";
 import { createPool, PooledDatabase } from "../postgres/pool.js";
 
 export interface ConnectOptions {
@@ -60,6 +60,18 @@ export async function withExisting<T>(
     await pool.end();
     await address.release?.();
   }
+}
+
+/** For commands that only read the tables of this version: an older schema is named, and left as it is. */
+export function withCurrent<T>(options: ConnectOptions, work: (database: PooledDatabase) => Promise<T>): Promise<T> {
+  return withExisting(options, async (database) => {
+    const version = Math.max(...(await readVersions(database)).keys());
+    if (version >= latestVersion()) return work(database);
+    throw new SchemaVersionError(
+      `The schema ${database.schema} is at version ${version}, and this command reads version ${latestVersion()}. ` +
+        "Bring it up to date: longhaul migrate",
+    );
+  });
 }
 
 /** Who acts, unless `--by` says otherwise. */

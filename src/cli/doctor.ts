@@ -1,6 +1,6 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
-import { overdueThreads, readServer } from "../postgres/health.js";
+import { halfUndoneThreads, overdueThreads, readServer } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import type { PooledDatabase } from "../postgres/pool.js";
@@ -84,7 +84,8 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
   const unsettled = await unsettledSteps(database, 1000);
   const late = await overdueThreads(database);
   const duplicates = await duplicateEffects(database, 1000);
-  const named = late.slice(0, 5).join(", ");
+  const halfUndone = await halfUndoneThreads(database);
+  const some = (threads: readonly string[]) => `${threads.slice(0, 5).join(", ")}${threads.length > 5 ? ", …" : ""}`;
   return [
     {
       check: "in doubt",
@@ -105,10 +106,15 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
     {
       check: "due threads",
       ok: late.length === 0,
+      detail: late.length === 0 ? "none overdue" : `${late.length} due for over a minute and not run: ${some(late)}`,
+    },
+    {
+      check: "undoing",
+      ok: halfUndone.length === 0,
       detail:
-        late.length === 0
-          ? "none overdue"
-          : `${late.length} due for over a minute and not run: ${named}${late.length > 5 ? ", …" : ""}`,
+        halfUndone.length === 0
+          ? "nothing half undone"
+          : `${halfUndone.length} undone in part: ${some(halfUndone)}; see longhaul show, then longhaul compensate again`,
     },
   ];
 }

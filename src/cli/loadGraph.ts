@@ -12,7 +12,12 @@ export function loaderHelp(command: string): string {
 export async function loadGraph(spec: string): Promise<object> {
   const at = spec.lastIndexOf(":");
   const [file, name] = at > 1 ? [spec.slice(0, at), spec.slice(at + 1)] : [spec, "graph"];
-  const module: Record<string, unknown> = await import(pathToFileURL(file).href);
+  const module = (await import(pathToFileURL(file).href).catch((error: Error & { code?: string }) => {
+    if (error.code !== "ERR_UNKNOWN_FILE_EXTENSION") throw error;
+    throw new InvalidOptionError(
+      `${file} is TypeScript, which Node cannot load. Run with NODE_OPTIONS='--import tsx', or give the built file.`,
+    );
+  })) as Record<string, unknown>;
   const graph = module[name];
   if (typeof graph === "object" && graph !== null) return graph;
   throw new InvalidOptionError(`${file} exports no graph called "${name}".`);

@@ -6,12 +6,14 @@ import { Command, CommanderError } from "commander";
 import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { compensateCommand } from "./compensate.js";
+import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
 import { migrateCommand } from "./migrate.js";
 import { reconcileCommand } from "./reconcile.js";
 import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
 import { showCommand } from "./show.js";
+import { traceCommand } from "./trace.js";
 
 const program = new Command("longhaul")
   .description("What your LangGraph threads did, what they wait for, and what it cost.")
@@ -24,6 +26,8 @@ const program = new Command("longhaul")
 for (const command of [
   runsCommand(),
   showCommand(),
+  traceCommand(),
+  costsCommand(),
   reconcileCommand(),
   redriveCommand(),
   compensateCommand(),

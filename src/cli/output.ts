@@ -1,5 +1,6 @@
 // How results leave a command: JSON lines for scripts, tables for people.
 import Table from "cli-table3";
+import { InvalidArgumentError } from "commander";
 import type { StepRecord } from "../core/ledger.js";
 import { formatUsd } from "../core/price.js";
 
@@ -40,10 +41,17 @@ export function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Cost for people: dollars, or that the price is not known. */
+/** Cost for people: dollars, or that the price is not known; and whether the tokens behind it are an estimate. */
 export function showCost(usage: StepRecord["usage"]): string {
   if (usage === undefined) return "";
-  return usage.costNanoUsd === undefined ? "unpriced" : `$${formatUsd(usage.costNanoUsd)}`;
+  const cost = usage.costNanoUsd === undefined ? "unpriced" : `$${formatUsd(usage.costNanoUsd)}`;
+  return usage.estimated ? `${cost} (estimated)` : cost;
+}
+
+/** For an option that is a count. */
+export function positiveInteger(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("Expected a positive integer.");
+  return Number(text);
 }
 
 export function showTime(at: Date | undefined): string {

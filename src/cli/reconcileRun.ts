@@ -59,7 +59,10 @@ async function reconcileOne(ledger: Ledger, graph: object, threadId: string): Pr
 function printResult({ threadId, settled, open, busy }: Reconciled): void {
   for (const { name, outcome } of settled) printLine(`${threadId}  ${name}: ${outcome}`);
   for (const { key, name, dueAt } of open) {
-    if (dueAt === undefined) printLine(`${threadId}  ${name}: OPEN, for a person: longhaul reconcile settle ${key} …`);
+    if (dueAt === undefined)
+      printLine(
+        `${threadId}  ${name}: OPEN, no lookup of this graph can tell. For a person: longhaul reconcile settle ${key} …`,
+      );
     else printLine(`${threadId}  ${name}: not known yet, asked again from ${dueAt.toISOString()}`);
   }
   if (busy !== undefined) printLine(`${threadId}  ${busy}`);

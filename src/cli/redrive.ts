@@ -14,7 +14,10 @@ export function redriveCommand(): Command {
       const request = { threadId, by, ...(reason === undefined ? {} : { reason }) };
       const redriven = await withLedger(options, (ledger) => redrive(ledger, request));
       if (options.json) printJson({ threadId, redriven });
-      else if (redriven.length === 0) printLine("No step of this thread has failed; nothing was changed.");
+      else if (redriven.length === 0)
+        printLine(
+          "No recorded step of this thread has failed, or it was written off, which is for good. Nothing was changed.",
+        );
       else printLine(`${redriven.length} failed steps are ready again. Run thread "${threadId}" with null as input.`);
       if (redriven.length === 0) process.exitCode = 3;
     });

@@ -1,15 +1,15 @@
 // `longhaul runs`: the threads, what they are doing and what they cost.
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { formatUsd } from "../core/price.js";
 import { listThreads, type ThreadSummary } from "../postgres/runs.js";
-import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
-import { printJson, printLine, printTable, showTime } from "./output.js";
+import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
+import { positiveInteger, printJson, printLine, printTable, showTime } from "./output.js";
 
 export function runsCommand(): Command {
   return databaseCommand("runs", "list threads, the one that changed last first")
     .option("--limit <n>", "how many", positiveInteger, 50)
     .action(async (options: ConnectOptions & { limit: number }) => {
-      const threads = await withExisting(options, (database) => listThreads(database, { limit: options.limit }));
+      const threads = await withCurrent(options, (database) => listThreads(database, { limit: options.limit }));
       if (options.json) for (const thread of threads) printJson(thread);
       else if (threads.length === 0) printLine("No thread has run yet.");
       else printTable(["thread", "state", "steps", "open", "cost", "changed (UTC)", "note"], threads.map(toRow));
@@ -35,9 +35,4 @@ function noteOf({ state, holder, error, dueAt, dueReason }: ThreadSummary): stri
   if (state === "due") return "its process is gone; run it again";
   if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
   return state === "waiting" ? "for a person: see longhaul reconcile list, or the graph's own question" : "";
-}
-
-function positiveInteger(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("Expected a positive integer.");
-  return Number(text);
 }

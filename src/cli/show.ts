@@ -6,7 +6,7 @@ import { checkId } from "../core/key.js";
 import { formatUsd, sumCosts } from "../core/price.js";
 import { listThreads } from "../postgres/runs.js";
 import { historyOf, type StepTrace, stepsOfThread } from "../postgres/stepRows.js";
-import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
+import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
 import { printJson, printLine, printTable, showCost, showDuration } from "./output.js";
 
 interface ShowOptions extends ConnectOptions {
@@ -19,7 +19,7 @@ export function showCommand(): Command {
     .option("--history", "with --json: every change of every step, by whom and why")
     .addHelpText("after", "\nReceipts are cut and redacted; inputs and outputs are not shown.")
     .action((threadId: string, options: ShowOptions) =>
-      withExisting(options, async (database) => {
+      withCurrent(options, async (database) => {
         const [thread] = await listThreads(database, { threadId: checkId("thread", threadId), limit: 1 });
         if (thread === undefined)
           throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);

@@ -13,6 +13,9 @@ import type { Usage } from "./step.js";
 
 const exact = createCodec();
 
+/** The failure's code where a write's own code left it by an interrupt, a drain or a Command. */
+export const LEFT_BY_CONTROL_FLOW = "LEFT_BY_CONTROL_FLOW";
+
 export function codecOf<O>(call: StepCall<O>): Codec {
   return call.codec ?? exact;
 }
@@ -97,7 +100,8 @@ export async function tellBreaker<O>(
 ): Promise<void> {
   if (call.breaker === undefined || (error !== undefined && host.isControlFlow(error))) return;
   const verdict = error === undefined ? "succeeded" : classifyBy(call.classify, error);
-  await reportTo(host.ledger.breakers, call.breaker, passage, verdict);
+  // A breaker that was not told costs a call; what the call came to must not be lost for it.
+  await reportTo(host.ledger.breakers, call.breaker, passage, verdict).catch(() => undefined);
 }
 
 async function recordSuccess<O>(
@@ -113,7 +117,9 @@ async function recordSuccess<O>(
   } catch (error) {
     const failure = recordFailure(error);
     if (call.intent.effect === "read") {
-      await host.ledger.record(claim, { to: "READY", reason: "its output cannot be stored", failure });
+      const usage = call.usageOf?.(value);
+      const paid = { ...failure, ...(usage === undefined ? {} : { usage }) };
+      await host.ledger.record(claim, { to: "READY", reason: "its output cannot be stored", failure: paid });
       throw error;
     }
     // It happened: sending it again would be a second effect, so a person gives the receipt.
@@ -137,13 +143,25 @@ async function recordThrow<O>(
   error: unknown,
   started: Promise<O>,
 ): Promise<typeof AGAIN> {
-  const outcome = outcomeOf(call, host, claim, error);
+  const outcome = outcomeOrDoubt(call, host, claim, error);
   const answer = await host.ledger.record(claim, outcome);
   if (outcome.to === "NEEDS_RECONCILIATION") keepLateSuccess(call, host, claim, started);
   if (outcome.to === "READY") throw error;
   if (answer === "fenced") return AGAIN;
   if (outcome.to === "FAILED_PERMANENT") throw new StepFailedError(outcome.failure, { ...stepOf(call), cause: error });
   return AGAIN;
+}
+
+/** An error that cannot even be read proves nothing: a write that threw it may have happened. */
+function outcomeOrDoubt<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: unknown): Outcome {
+  try {
+    return outcomeOf(call, host, claim, error);
+  } catch {
+    const failure = recordFailure(error);
+    return call.intent.effect === "read"
+      ? { to: "READY", reason: "failed", failure, givenUp: true }
+      : { to: "NEEDS_RECONCILIATION", failure };
+  }
 }
 
 /** Which state a thrown error leads to. A write in doubt never fails: no error is a "no" while it may have happened. */
@@ -154,12 +172,13 @@ function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: un
   if (intent.effect === "read" && host.isControlFlow(error)) return { to: "READY", reason: "control flow", failure };
   if (host.isControlFlow(error)) {
     const message = `Step "${intent.name}" was left by an interrupt, a Command or a drain inside its run, so it may have been sent. Ask before the step, not inside it.`;
-    return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message } };
+    return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message, code: LEFT_BY_CONTROL_FLOW } };
   }
   const verdict = classifyBy(call.classify, error);
   const again = failures < maxFailures(call.retry) && !host.signal.aborted;
   if (intent.effect === "read") {
-    if (verdict === "permanent" || !again || !host.mayRetry()) return { to: "READY", reason: "failed", failure };
+    if (verdict === "permanent" || !again || !host.mayRetry())
+      return { to: "READY", reason: "failed", failure, givenUp: true };
     return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
   }
   if (claim.inDoubt || verdict === "unknown-sent") {

@@ -4,8 +4,9 @@
 // Nygard, "Release It!", 2nd edition, chapter 5.
 import { InvalidOptionError } from "./errors.js";
 import type { FailureClass } from "./failure.js";
-import { canonicalJson } from "./key.js";
+import { canonicalJson, sha256 } from "./key.js";
 import { positiveMs } from "./lease.js";
+import { knownOptions } from "./options.js";
 
 export interface BreakerPolicy {
   /** Opens after so many failures in a row. */
@@ -35,7 +36,7 @@ export function breakerFor(effect: string, policy: BreakerPolicy | undefined, in
       cause: error,
     });
   }
-  if (typeof tenant === "string" && tenant !== "") return { ...policy, name: canonicalJson([effect, tenant]) };
+  if (typeof tenant === "string" && tenant !== "") return { ...policy, name: canonicalJson([effect, sha256(tenant)]) };
   throw new InvalidOptionError(
     `Expected \`breaker.tenant\` of "${effect}" to return a non-empty string, got ${typeof tenant}.`,
   );
@@ -51,15 +52,23 @@ export interface Breakers {
   failed(name: string, policy: BreakerPolicy): Promise<void>;
 }
 
+/** A breaker that needs more failures than this never opens. */
+const MAX_THRESHOLD = 1_000_000;
+
 /** @throws InvalidOptionError for a policy that is none. */
 export function checkBreaker(what: string, policy: unknown): void {
   if (policy === undefined) return;
+  if (typeof policy !== "object" || policy === null)
+    throw new InvalidOptionError(
+      `Expected \`breaker\` of ${what} to be { threshold, cooldownMs, tenant? }, got ${String(policy)}.`,
+    );
+  knownOptions(`\`breaker\` of ${what}`, policy, ["threshold", "cooldownMs", "tenant"]);
   const { threshold, cooldownMs, tenant } = policy as BreakerPolicy;
   if (tenant !== undefined && typeof tenant !== "function")
     throw new InvalidOptionError(`Expected \`breaker.tenant\` of ${what} to be a function of the input.`);
-  if (!Number.isInteger(threshold) || threshold < 1) {
+  if (!Number.isInteger(threshold) || threshold < 1 || threshold > MAX_THRESHOLD) {
     throw new InvalidOptionError(
-      `Expected \`breaker.threshold\` of ${what} to be a positive integer, got ${String(threshold)}.`,
+      `Expected \`breaker.threshold\` of ${what} to be a whole number from 1 to ${MAX_THRESHOLD}, got ${String(threshold)}.`,
     );
   }
   positiveMs(`breaker.cooldownMs of ${what}`, cooldownMs);

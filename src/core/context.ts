@@ -42,15 +42,23 @@ export class StepScope {
   #closed = false;
   #left: unknown;
 
-  /** @param prefix sets the calls inside one tool call apart from those of another in the same task */
+  /**
+   * @param prefix sets the calls inside one tool call apart from those of another in the same task
+   * @param around the scope of the code that made this call: of a tool the node, of a graph's node the node that runs it
+   */
   constructor(
     readonly node: string,
     readonly prefix = "",
+    readonly around?: StepScope,
   ) {}
 
-  /** A step has left the graph (a pause, a drain): nothing more is opened here, and the node leaves with it. */
+  /**
+   * A step has left the graph (a pause, a drain): nothing more is opened here, and the node leaves with it. So does what is
+   * around it, whose code may catch the pause. Calls beside it are left alone.
+   */
   leave(error: unknown): void {
     this.#left ??= error;
+    this.around?.leave(error);
   }
 
   /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */
@@ -119,9 +127,10 @@ export class StepScope {
    * were left open, and says so when the node returned: an effect whose node has returned would be met by no later run.
    *
    * @param failed the node threw; its own error says more than the steps that it left open
+   * @param forGood false where an edge of the node may still run: its steps are the same task's
    */
-  async close(failed: boolean): Promise<void> {
-    this.#closed = true;
+  async close(failed: boolean, forGood = true): Promise<void> {
+    this.#closed = forGood;
     const left = [...this.#open];
     await Promise.allSettled(left.map(([promise]) => promise));
     if (this.#left !== undefined) throw this.#left;

@@ -1,6 +1,7 @@
 // Every error the pack throws, as one closed tree. A message says what happened, to which step, and what to do.
 // Errors that are final carry `status` (402 money, 403 approval, 409 the rest): LangGraph's default `retryOn` and
 // HTTP layers honour it. Errors from the user's own functions are never wrapped here; they pass through untouched.
+import type { Usage } from "./step.js";
 
 const MARK = Symbol.for("langgraph-longhaul.error");
 
@@ -95,6 +96,8 @@ export interface RecordedFailure {
   readonly message: string;
   readonly code?: string | undefined;
   readonly status?: number | undefined;
+  /** What the attempt had cost all the same. Kept with the step, not with its error. */
+  readonly usage?: Usage | undefined;
 }
 
 /**

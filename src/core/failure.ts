@@ -1,6 +1,7 @@
 // What an error means: may the step be tried again, and can its request have reached the world? "Failed" is three
 // different things, and a throw is never by itself a "no". Unrecognised errors of a write are "unknown, sent".
 import { type RecordedFailure, UnserializableError } from "./errors.js";
+import { takeSpent } from "./spent.js";
 
 export type FailureClass =
   /** The request never left: try again, whatever the effect. */
@@ -122,7 +123,8 @@ function stringOf(error: object, name: string): string | undefined {
 /** What is recorded of an error: enough to tell it apart and to throw it again, without its stack and payloads. */
 export function recordFailure(error: unknown): RecordedFailure {
   try {
-    return describe(error);
+    const usage = takeSpent(error);
+    return { ...describe(error), ...(usage === undefined ? {} : { usage }) };
   } catch {
     // A getter that throws must not keep the failure from being recorded.
     return { name: "Error", message: "The error could not be read." };
@@ -136,15 +138,23 @@ export function plainText(text: string, max: number): string {
 
 function describe(error: unknown): RecordedFailure {
   if (typeof error !== "object" || error === null) {
-    return { name: "Error", message: plainText(redact(String(error)), MESSAGE_MAX) };
+    return { name: "Error", message: readable(String(error)) };
   }
-  const code = stringOf(error, "code");
+  // `fetch failed` alone says nothing: what failed stands in its cause.
+  const inner = [...chain(error)].find((one) => stringOf(one, "code") !== undefined);
+  const code = inner && stringOf(inner, "code");
+  const cause = inner === undefined || inner === error ? "" : ` (${stringOf(inner, "message") ?? code})`;
   return {
     name: plainText(stringOf(error, "name") ?? "Error", NAME_MAX),
-    message: plainText(redact(stringOf(error, "message") ?? ""), MESSAGE_MAX),
+    message: readable(`${stringOf(error, "message") ?? ""}${cause}`),
     code: code === undefined ? undefined : plainText(code, NAME_MAX),
     status: statusOf(error),
   };
+}
+
+/** Cut first: a provider's text can be long enough to keep the process busy for seconds. */
+function readable(message: string): string {
+  return plainText(redact(message.slice(0, 4 * MESSAGE_MAX)), MESSAGE_MAX);
 }
 
 /** Long messages carry whole responses: the history is no place for them. */

@@ -89,7 +89,13 @@ export interface StepRecord {
 /** What came of an attempt. */
 export type Outcome =
   | { readonly to: "SUCCEEDED"; readonly output: string; readonly usage: Usage | undefined }
-  | { readonly to: "READY"; readonly reason: string; readonly failure?: RecordedFailure }
+  | {
+      readonly to: "READY";
+      readonly reason: string;
+      readonly failure?: RecordedFailure;
+      /** All its tries are used up: the next run has as many again. */
+      readonly givenUp?: true;
+    }
   | {
       readonly to: "RETRY_SCHEDULED";
       readonly dueInMs: number;

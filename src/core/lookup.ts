@@ -59,6 +59,13 @@ export async function lookUp(record: StepRecord, lookup: Lookup, codec: Codec): 
 
 /** The failure's code where a lookup found more than one effect. */
 export const SEVERAL = "SEVERAL_EFFECTS";
+/** The failure's code where a lookup found the effect, and its receipt cannot be stored. */
+export const UNSTORABLE = "RECEIPT_UNSTORABLE";
+
+/** Whether evidence says that the write happened, though its receipt is missing: nobody can say then that it did not. */
+export function hasHappened({ effectKnown, failure }: StepRecord): boolean {
+  return effectKnown || failure?.code === SEVERAL || failure?.code === UNSTORABLE;
+}
 
 function severalTimes(times: number): Settlement {
   const message = `Its lookup found it ${times} times.`;
@@ -79,10 +86,14 @@ async function askWorld(record: StepRecord, lookup: Lookup): Promise<LookupAnswe
   aborted.catch(() => undefined);
   const ask = async () => lookup({ idempotencyKey: record.key, input, signal });
   const answer = await Promise.race([ask(), aborted]);
-  if (OUTCOMES.has(answer?.outcome) && (answer.outcome !== "several" || Array.isArray(answer.receipts))) return answer;
+  if (OUTCOMES.has(answer?.outcome) && (answer.outcome !== "several" || isSeveral(answer.receipts))) return answer;
   throw new TypeError(
-    `Expected a lookup to answer { outcome: "happened" | "did-not-happen" | "cannot-tell" | "several" }.`,
+    `Expected a lookup to answer { outcome: "happened" | "did-not-happen" | "cannot-tell" | "several" }; several are two receipts or more.`,
   );
+}
+
+function isSeveral(receipts: unknown): boolean {
+  return Array.isArray(receipts) && receipts.length > 1;
 }
 
 function lookupFailed(record: StepRecord, error: unknown): Settlement {
@@ -113,6 +124,7 @@ function storeReceipt(record: StepRecord, receipt: unknown, codec: Codec): Settl
     return { to: "SUCCEEDED", actor, reason: "it happened", output };
   } catch (error) {
     if (!(error instanceof UnserializableError)) throw error;
-    return { to: "WAITING_HUMAN", actor, reason: `it happened, but ${error.message}` };
+    const failure = { name: "UnserializableError", message: error.message, code: UNSTORABLE };
+    return { to: "WAITING_HUMAN", actor, reason: `it happened, but ${error.message}`, failure };
   }
 }

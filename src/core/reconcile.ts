@@ -2,11 +2,11 @@
 // does. Never a blind second effect: "it did not happen" counts only after the settle time (G1), because a request
 // can still be on the wire, and a provider's read side can lag behind its write side.
 
-import { codecOf, stepOf } from "./attempt.js";
+import { codecOf, LEFT_BY_CONTROL_FLOW, stepOf } from "./attempt.js";
 import type { PauseQuestion, StepCall, StepHost } from "./call.js";
 import { InputConflictError, OutcomeUnknownError } from "./errors.js";
 import type { StepRecord } from "./ledger.js";
-import { lookUp, SEVERAL } from "./lookup.js";
+import { lookUp, SEVERAL, UNSTORABLE } from "./lookup.js";
 import { maxFailures } from "./retry.js";
 import { askAboutSibling } from "./sibling.js";
 
@@ -67,7 +67,7 @@ function ask<O>(call: StepCall<O>, host: StepHost, record: StepRecord): never {
 export function questionAbout(record: StepRecord, hasLookup: boolean): PauseQuestion {
   const step = `${record.position.node}/${record.name}`;
   const settle = `longhaul reconcile settle ${record.key}`;
-  if (record.effectKnown) {
+  if (record.effectKnown || record.failure?.code === UNSTORABLE) {
     const message = `The write "${step}" happened, but its output could not be stored: ${record.failure?.message ?? ""} Give its receipt: ${settle} --happened '<json>'`;
     return { kind: "NEEDS_RECONCILIATION", message };
   }
@@ -75,8 +75,9 @@ export function questionAbout(record: StepRecord, hasLookup: boolean): PauseQues
     const message = `The write "${step}" happened more than once. ${record.failure.message} Undo what is too much at the provider, then say which stands: ${settle} --happened '<json>' | --write-off --reason …`;
     return { kind: "NEEDS_RECONCILIATION", message };
   }
+  const why = record.failure?.code === LEFT_BY_CONTROL_FLOW ? ` ${record.failure.message}` : "";
   const message =
-    `Whether the write "${step}" happened is not known, and ${hasLookup ? "its lookup cannot tell" : "it has no lookup"}. ` +
+    `Whether the write "${step}" happened is not known, and ${hasLookup ? "its lookup cannot tell" : "it has no lookup"}.${why} ` +
     `Find out, then: ${settle} --happened '<json>' | --did-not-happen | --write-off --reason …`;
   return { kind: "NEEDS_RECONCILIATION", message };
 }

@@ -2,6 +2,7 @@
 import { fullJitterGenerator } from "cockatiel";
 import { InvalidOptionError } from "./errors.js";
 import { classify, FAILURE_CLASSES, type FailureClass, retryAfterMs } from "./failure.js";
+import { knownOptions } from "./options.js";
 
 /** How a step is tried again. */
 export interface RetryPolicy {
@@ -29,7 +30,13 @@ export function maxFailures(policy: RetryPolicy | undefined): number {
 
 /** @throws InvalidOptionError for a cap that is not a positive whole number. */
 export function checkRetry(what: string, policy: unknown): void {
-  const failures: unknown = (policy as RetryPolicy | undefined)?.failures;
+  if (policy === undefined) return;
+  if (typeof policy !== "object" || policy === null)
+    throw new InvalidOptionError(
+      `Expected \`retry\` of ${what} to be an object such as { failures: 3 }, got ${String(policy)}.`,
+    );
+  knownOptions(`\`retry\` of ${what}`, policy, ["failures"]);
+  const { failures } = policy as { failures?: unknown };
   if (failures === undefined || (typeof failures === "number" && Number.isInteger(failures) && failures >= 1)) return;
   throw new InvalidOptionError(
     `Expected \`retry.failures\` of ${what} to be a positive integer (1 never tries again), got ${String(failures)}.`,
@@ -55,7 +62,16 @@ export function classifyBy(classifier: Classifier | undefined, error: unknown): 
  * Full jitter: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
  */
 export function backoffMs(failures: number, error: unknown): number {
-  const asked = retryAfterMs(error);
+  const asked = waitAskedFor(error);
   const [jitter] = fullJitterGenerator(asked === 0 ? 0 : failures - 1, JITTER);
   return asked === undefined || asked === 0 ? Math.max(1, jitter) : asked;
+}
+
+function waitAskedFor(error: unknown): number | undefined {
+  try {
+    return retryAfterMs(error);
+  } catch {
+    // An error that cannot be read asks for nothing.
+    return undefined;
+  }
 }

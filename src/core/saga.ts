@@ -3,6 +3,7 @@
 // undoes stays COMPENSATING until the undo has succeeded, so a failed undo is seen as what it is: incomplete (G8).
 import type { StepCall, StepHost } from "./call.js";
 import type { Effects, RegisteredEffect } from "./effect.js";
+import { InvalidOptionError, OutcomeUnknownError } from "./errors.js";
 import { executeStep } from "./execute.js";
 import { recordFailure } from "./failure.js";
 import { canonicalJson, sha256 } from "./key.js";
@@ -30,6 +31,12 @@ export interface SagaOptions {
   readonly onFailure?: "continue" | "stop";
 }
 
+/** @throws InvalidOptionError for what is neither. */
+export function checkOnFailure(onFailure: unknown): void {
+  if (onFailure === undefined || onFailure === "continue" || onFailure === "stop") return;
+  throw new InvalidOptionError(`Expected \`onFailure\` to be "continue" or "stop", got ${JSON.stringify(onFailure)}.`);
+}
+
 /** An undo gets as long as a write. */
 const UNDO_TIMEOUT_MS = 60_000;
 const LEASE_MS = 30_000;
@@ -41,8 +48,9 @@ export async function compensateThread(
   options: SagaOptions = {},
 ): Promise<SagaReport> {
   const { ledger, ticket } = host;
+  refuseUndeclared(await ledger.steps(ticket.threadId), effects);
   await ledger.closeToWrites(ticket);
-  const { open } = await settleThread(host, effects);
+  const { open } = await settleThread(host, effects, { running: "wait" });
   if (open.length > 0) {
     host.pause(
       open.map((record) => ({
@@ -60,14 +68,14 @@ export async function compensateThread(
     const effect = effects.get(record.name);
     if (record.state === "COMPENSATED") done.push(step);
     else if (effect?.compensate === undefined) notDeclared.push(step);
-    else if (failed.length > 0 && options.onFailure === "stop") break;
+    else if ((failed.length > 0 || left !== undefined) && options.onFailure === "stop") break;
     else {
       try {
         await undo(host, record, effect);
         done.push(step);
       } catch (error) {
         // An undo of unknown outcome asks a person; the older writes are undone all the same.
-        if (host.isControlFlow(error)) left ??= error;
+        if (host.isControlFlow(error) || error instanceof OutcomeUnknownError) left ??= error;
         else failed.push({ ...step, message: recordFailure(error).message });
       }
     }
@@ -76,12 +84,32 @@ export async function compensateThread(
   return { complete: failed.length === 0, undone: done, failed, notDeclared };
 }
 
+/**
+ * An operation that the graph does not list may have an undo all the same: to call the thread undone without it would be a
+ * lie. A write without a version was made by `step.write`, which has none.
+ */
+function refuseUndeclared(records: readonly StepRecord[], effects: Effects): void {
+  const unknown = records.filter(
+    (record) => hadEffect(record) && record.version !== undefined && !effects.has(record.name),
+  );
+  if (unknown.length === 0) return;
+  const names = [...new Set(unknown.map(({ name }) => `"${name}"`))].join(", ");
+  throw new InvalidOptionError(
+    `The thread has done ${names}, which this graph does not declare, so it is not known how to undo it. Nothing was undone. ` +
+      "List them: durableGraph(graph, { ledger, operations: [ … ], tools: toolRegistry([ … ]) }).",
+  );
+}
+
 function hadEffect({ effect, state, name }: StepRecord): boolean {
-  if (effect !== "write" || name.endsWith(UNDO_SUFFIX)) return false;
+  if (effect !== "write" || isUndo({ name })) return false;
   return state === "SUCCEEDED" || state === "COMPENSATING" || state === "COMPENSATED";
 }
 
-const UNDO_SUFFIX = ":undo";
+export const UNDO_SUFFIX = ":undo";
+
+export function isUndo({ name }: Pick<StepRecord, "name">): boolean {
+  return name.endsWith(UNDO_SUFFIX);
+}
 
 async function undo(host: StepHost, record: StepRecord, effect: RegisteredEffect): Promise<void> {
   const { ledger } = host;

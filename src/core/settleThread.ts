@@ -17,34 +17,40 @@ export interface SettledThread {
   readonly open: readonly StepRecord[];
 }
 
-/** Whether the outcome of a write is open, and nobody is at it. */
-function isUnknown({ state, effect, leaseLive, doubtSince }: StepRecord): boolean {
+export interface SettleOptions {
+  /** Where the world says "not yet" the write stays open, in place of waiting or leaving the graph. */
+  readonly once?: boolean;
+  /** What becomes of a write that somebody is at: nothing, or its end is waited for. With `once` it stays open. */
+  readonly running?: "skip" | "wait";
+}
+
+/** Whether the outcome of a write is open. */
+function isUnknown({ state, effect, leaseLive, doubtSince }: StepRecord, { once, running }: SettleOptions): boolean {
   if (effect !== "write") return false;
   return (
     state === "NEEDS_RECONCILIATION" ||
     (state === "WAITING_HUMAN" && doubtSince !== undefined) ||
-    (state === "RUNNING" && !leaseLive)
+    (state === "RUNNING" && (!leaseLive || once === true || running === "wait"))
   );
 }
 
-/**
- * Asks the world about every unknown write of the thread. Where it says "not yet", waits or leaves the graph; with `once`
- * the write stays open.
- */
+/** Asks the world about every unknown write of the thread. */
 export async function settleThread(
   host: StepHost,
   effects: Effects,
-  options: { once?: boolean } = {},
+  options: SettleOptions = {},
 ): Promise<SettledThread> {
   const settled: SettledStep[] = [];
   const open: StepRecord[] = [];
-  for (const unknown of (await host.ledger.steps(host.ticket.threadId)).filter(isUnknown)) {
+  for (const unknown of (await host.ledger.steps(host.ticket.threadId)).filter((record) =>
+    isUnknown(record, options),
+  )) {
     const record = await settleOne(host, effects, unknown, options.once === true);
     if (record.state === "SUCCEEDED")
       settled.push({ name: record.name, idempotencyKey: record.key, outcome: "happened" });
     else if (record.state === "READY")
       settled.push({ name: record.name, idempotencyKey: record.key, outcome: "did-not-happen" });
-    else if (isUnknown(record)) open.push(record);
+    else if (isUnknown(record, options)) open.push(record);
   }
   return { settled, open };
 }
@@ -58,6 +64,11 @@ async function settleOne(host: StepHost, effects: Effects, unknown: StepRecord, 
     if (record.state === "RUNNING" && !record.leaseLive) {
       const reason = "the last holder is gone and left no receipt";
       await ledger.settle(record, { to: "NEEDS_RECONCILIATION", actor: "takeover", reason });
+    } else if (record.state === "RUNNING" && !once) {
+      const here = host.open.get(record.key);
+      if (here !== undefined) await here.catch(() => undefined);
+      else
+        await host.waitUntil(record.leaseUntil ?? record.readAt, `"${record.name}" is being run elsewhere`, record.key);
     } else if (record.state !== "NEEDS_RECONCILIATION" || record.effectKnown || effect?.lookup === undefined) {
       return record;
     } else if (record.dueAt !== undefined && record.dueAt > record.readAt) {

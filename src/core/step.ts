@@ -89,12 +89,18 @@ export interface StepPosition {
   readonly superstep: number;
 }
 
-/** Model usage, as billed. Tokens; `costNanoUsd` is undefined when the model has no known price (never 0 for that). */
+/** What a model call used, as billed. Tokens; input includes cached input and cache writes, output includes reasoning. */
 export interface Usage {
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedInputTokens: number;
+  readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
+  /** Undefined when the model has no known price: never 0 for that. */
   readonly costNanoUsd: bigint | undefined;
+  /** The provider did not report all of it: the tokens are a quarter of the characters, rounded up. */
+  readonly estimated: boolean;
+  /** The tool whose code made the call; left out for a node's own. */
+  readonly tool?: string;
 }

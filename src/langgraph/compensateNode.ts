@@ -1,5 +1,6 @@
 // `compensateNode`: undoes what the thread did, newest first.
-import { compensateThread, type SagaOptions, type SagaReport } from "../core/saga.js";
+import { InvalidOptionError } from "../core/errors.js";
+import { checkOnFailure, compensateThread, type SagaOptions, type SagaReport } from "../core/saga.js";
 import type { DurableNode } from "./durableNode.js";
 import { hostAt, locate } from "./runtime.js";
 
@@ -14,6 +15,12 @@ import { hostAt, locate } from "./runtime.js";
 export function compensateNode<State, Update>(
   options: SagaOptions & { done: (report: SagaReport, state: State) => Update },
 ): DurableNode<State, Update> {
+  if (typeof options?.done !== "function") {
+    throw new InvalidOptionError(
+      "Expected compensateNode({ done }) to have a function that makes the node's update from the report.",
+    );
+  }
+  checkOnFailure(options.onFailure);
   return async (state, config) => {
     const place = locate(config, "A compensateNode");
     const report = await compensateThread(hostAt(place), place.run.effects, options);

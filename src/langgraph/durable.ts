@@ -10,6 +10,7 @@ import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import type { StepIntent } from "../core/ledger.js";
 import { knownOptions } from "../core/options.js";
+import { UNDO_SUFFIX } from "../core/saga.js";
 import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
 import {
   checkEffectOptions,
@@ -157,7 +158,15 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
   if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
   checkId("step name", step.name);
   if (place.moved && step.effect === "write") throw movedWrite(place, step.name);
-  if (step.effect === "write" && place.unanswered?.()) throw caughtQuestion(place, `Before the write "${step.name}"`);
+  if (step.effect === "write" && place.unanswered?.()) {
+    // A question that was asked beside this write is still on its way out, and comes first.
+    await new Promise((resolve) => setImmediate(resolve));
+    throw caughtQuestion(place, `Before the write "${step.name}"`);
+  }
+  if (step.name.endsWith(UNDO_SUFFIX))
+    throw new InvalidOptionError(
+      `A step cannot be called "${step.name}": names that end in "${UNDO_SUFFIX}" are those of undos.`,
+    );
   const { key } = step.options;
   if (key !== undefined) checkId(`key of step "${step.name}"`, key);
   const input = canonicalJson(step.input, `input of ${step.name}`);

@@ -123,7 +123,10 @@ function refuseRetriedSubgraphs(graph: Compiled, path = ""): void {
 }
 
 function isCompiled(value: unknown): value is Compiled {
-  return typeof value === "object" && value !== null && "lg_is_pregel" in value && value.lg_is_pregel === true;
+  if (typeof value !== "object" || value === null || !("lg_is_pregel" in value) || value.lg_is_pregel !== true)
+    return false;
+  // A graph on another server (RemoteGraph) has no nodes here.
+  return "nodes" in value && typeof value.nodes === "object" && value.nodes !== null;
 }
 
 function hasMethod<N extends string>(value: unknown, name: N): value is Record<N, () => unknown> {

@@ -60,10 +60,10 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
       update = await fn(state, { ...config, step: stepsAt(place, scope) });
     } catch (error) {
       // What the node threw says more than the steps that it left open; a pause among them says most.
-      await scope.close(true);
+      await scope.close(true, false);
       throw error;
     }
-    await scope.close(false);
+    await scope.close(false, false);
     if (place.unanswered?.()) throw caughtQuestion(place, "Before its end");
     return update;
   };

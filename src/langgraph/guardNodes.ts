@@ -1,6 +1,6 @@
 // Plain nodes of a durable graph leave as durable ones do: a pause that their code caught does not get past them, and no
 // step of theirs is left open. Done to copies of the graph's nodes, and to those of the subgraphs in it.
-import type { RunnableConfig } from "@langchain/core/runnables";
+import { type RunnableConfig, RunnablePassthrough } from "@langchain/core/runnables";
 import { isDurableNode } from "./durableNode.js";
 import { type Compiled, DURABLE } from "./durableRun.js";
 import { scopeAt } from "./runtime.js";
@@ -19,18 +19,23 @@ export function guardNodes(graph: Compiled): Compiled {
 
 function guardNode(node: GraphNode): GraphNode {
   const { bound } = node;
-  const func: unknown = (bound as { func?: unknown } | undefined)?.func;
-  if (typeof func === "function") {
-    return isDurableNode(func) ? node : derived(node, { bound: guardRunnable(bound as Invokable) });
-  }
-  if (!isBareGraph(bound)) return node;
+  if (isDurableNode((bound as { func?: unknown } | undefined)?.func)) return node;
+  if (!isBareGraph(bound)) return isGuardable(bound) ? derived(node, { bound: guardRunnable(bound) }) : node;
   const inner = guardNodes(bound.withConfig({}));
   const subgraphs = node.subgraphs?.map((subgraph) => (subgraph === bound ? inner : subgraph));
   return derived(node, { bound: inner, ...(subgraphs === undefined ? {} : { subgraphs }) });
 }
 
+/** Functions, sequences, bindings, fallbacks. A graph guards its own nodes; a bare passthrough is LangGraph's own. */
+function isGuardable(bound: unknown): bound is Invokable {
+  if (typeof bound !== "object" || bound === null || "lg_is_pregel" in bound) return false;
+  return "invoke" in bound && typeof bound.invoke === "function" && !(bound instanceof RunnablePassthrough);
+}
+
+/** A compiled graph that is no durable one. A graph on another server has no nodes here. */
 function isBareGraph(bound: unknown): bound is Compiled {
-  return typeof bound === "object" && bound !== null && "lg_is_pregel" in bound && !(DURABLE in bound);
+  if (typeof bound !== "object" || bound === null || DURABLE in bound) return false;
+  return "lg_is_pregel" in bound && "nodes" in bound && typeof bound.nodes === "object" && bound.nodes !== null;
 }
 
 function guardRunnable(runnable: Invokable): Invokable {
@@ -39,10 +44,10 @@ function guardRunnable(runnable: Invokable): Invokable {
     try {
       update = await runnable.invoke(input, config);
     } catch (error) {
-      await scopeAt(config)?.close(true);
+      await scopeAt(config)?.close(true, false);
       throw error;
     }
-    await scopeAt(config)?.close(false);
+    await scopeAt(config)?.close(false, false);
     return update;
   };
   return derived(runnable, { invoke });

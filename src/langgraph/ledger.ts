@@ -3,6 +3,7 @@
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { LonghaulError } from "../core/errors.js";
 import type { RunLedger, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { Prices } from "../core/price.js";
 
 /** A run as its checkpointer sees it: may it still write? */
 export interface RunBinding {
@@ -40,6 +41,8 @@ export interface LedgerParts {
   readonly saver: RunSaver;
   readonly leaseMs: number;
   readonly onStep: ((event: StepEvent) => void) | undefined;
+  /** Prices of the user's own, which win over the maintained table's. */
+  readonly prices: Prices;
 }
 
 export const LEDGER_PARTS = Symbol.for("langgraph-longhaul.ledgerParts");

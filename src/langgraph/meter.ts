@@ -4,7 +4,7 @@
 import type { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { GraphCallbackHandler, isGraphBubbleUp } from "@langchain/langgraph";
+import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
 import type { Run } from "./run.js";
 
@@ -20,7 +20,12 @@ export interface CallPlace {
 
 /** A pause, a drain or a Command: no failure. */
 export function isControlFlow(error: unknown): boolean {
-  return error instanceof Error && isGraphBubbleUp(error);
+  try {
+    return error instanceof Error && isGraphBubbleUp(error);
+  } catch {
+    // An error that cannot be read is no pause of LangGraph's.
+    return false;
+  }
 }
 
 export class Meter extends GraphCallbackHandler {
@@ -82,7 +87,8 @@ export class Meter extends GraphCallbackHandler {
     // the node's name too: the node's own run is the outermost of its task.
     const outermost = this.placeOf(parentRunId)?.metadata["langgraph_checkpoint_ns"] !== ns;
     if (typeof node === "string" && node === runName && outermost) {
-      this.#places.set(runId, { scope: new StepScope(node), toolCallId: undefined, metadata, isNode: true });
+      const scope = new StepScope(node, "", this.placeOf(parentRunId)?.scope);
+      this.#places.set(runId, { scope, toolCallId: undefined, metadata, isNode: true });
       this.#attempts.set(ns, (this.#attempts.get(ns) ?? 0) + 1);
     } else this.#inherit(runId, parentRunId, metadata);
   }
@@ -98,8 +104,10 @@ export class Meter extends GraphCallbackHandler {
     toolCallId?: string,
   ): void {
     if (toolCallId === undefined || toolCallId === "") this.#inherit(runId, parentRunId, metadata);
-    else
-      this.#places.set(runId, { scope: new StepScope(runName ?? "tool", `in:${toolCallId}:`), toolCallId, metadata });
+    else {
+      const scope = new StepScope(runName ?? "tool", `in:${toolCallId}:`, this.placeOf(parentRunId)?.scope);
+      this.#places.set(runId, { scope, toolCallId, metadata });
+    }
   }
 
   override handleChatModelStart(
@@ -118,10 +126,13 @@ export class Meter extends GraphCallbackHandler {
   override async handleChainEnd(_outputs: unknown, runId: string): Promise<void> {
     await this.#endOf(runId)?.close(false);
   }
-  override async handleChainError(_error: unknown, runId: string): Promise<void> {
-    await this.#endOf(runId)
-      ?.close(true)
-      .catch(() => undefined);
+  override async handleChainError(error: unknown, runId: string): Promise<void> {
+    const threadId = this.placeOf(runId)?.metadata["thread_id"] ?? this.run.threadId;
+    const scope = this.#endOf(runId);
+    await scope?.close(true).catch(() => undefined);
+    // A question of a graph that a node runs on the same thread is the node's own: it is not answered by catching it.
+    if (threadId === this.run.threadId && (isGraphInterrupt(error) || isGraphDrained(error)))
+      scope?.around?.leave(error);
   }
   override handleToolEnd(_output: unknown, runId: string): void {
     this.#places.delete(runId);

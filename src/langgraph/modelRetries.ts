@@ -2,6 +2,7 @@
 // nobody. LangChain's models send through an AsyncCaller; a shadow of the model gets one that tries once.
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AsyncCaller } from "@langchain/core/utils/async_caller";
+import { keepUnparsable } from "./unparsable.js";
 
 /**
  * The model with its retries switched off, or undefined for one that does not send through LangChain's AsyncCaller and
@@ -25,5 +26,6 @@ function shadowOf<T extends object>(sender: T): T | undefined {
   const once = new AsyncCaller({ maxRetries: 0, ...(maxConcurrency === undefined ? {} : { maxConcurrency }) });
   const shadow: T = Object.create(sender);
   Object.defineProperty(shadow, "caller", { value: once, writable: true, configurable: true });
+  keepUnparsable(shadow);
   return shadow;
 }

@@ -5,7 +5,7 @@ import { InvalidOptionError, OutcomeUnknownError, ThreadBusyError } from "../cor
 import { checkId } from "../core/key.js";
 import { DURABLE, type RunSettings } from "./durableRun.js";
 import type { Ledger } from "./ledger.js";
-import { Run } from "./run.js";
+import { Run, type ThreadEnd } from "./run.js";
 import { hostAt } from "./runtime.js";
 
 /** Takes the thread, works on it with the effects that the graph declares, and gives it free. */
@@ -13,7 +13,7 @@ export async function operateOn<T>(
   ledger: Ledger,
   graph: object,
   threadId: string,
-  work: (host: StepHost, effects: Effects) => Promise<T>,
+  work: (host: StepHost, effects: Effects) => Promise<{ result: T; leaves?: ThreadEnd }>,
 ): Promise<T> {
   const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
   if (settings === undefined) throw new InvalidOptionError("Expected a graph that durableGraph made.");
@@ -24,7 +24,9 @@ export async function operateOn<T>(
     });
   }
   try {
-    return await work(outsideHost(run, threadId), settings.effects);
+    const { result, leaves } = await work(outsideHost(run, threadId), settings.effects);
+    run.leaves = leaves;
+    return result;
   } finally {
     await run.end();
   }

@@ -131,6 +131,10 @@ export function checkEffectOptions(what: string, options: object): void {
     const value = (options as Record<string, unknown>)[name];
     if (value !== undefined) positiveMs(`${name} of ${what}`, value, name === "timeoutMs" ? MAX_TIMER_MS : undefined);
   }
+  if (idempotent !== undefined && typeof idempotent !== "boolean")
+    throw new InvalidOptionError(
+      `Expected \`idempotent\` of ${what} to be true or false, got ${JSON.stringify(idempotent)}.`,
+    );
   if (idempotent === true && keyLifetimeMs === undefined) {
     throw new InvalidOptionError(
       `${what} is declared \`idempotent\` without \`keyLifetimeMs\`. Say for how long the provider remembers a key: a resend after that would be a second effect.`,

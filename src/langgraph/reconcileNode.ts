@@ -1,4 +1,5 @@
 // `reconcileNode`: settles all of a thread's writes of unknown outcome, by lookup first, then by a person.
+import { InvalidOptionError } from "../core/errors.js";
 import { questionAbout } from "../core/reconcile.js";
 import { type SettledStep, settleThread } from "../core/settleThread.js";
 import type { DurableNode } from "./durableNode.js";
@@ -16,6 +17,9 @@ import { hostAt, locate } from "./runtime.js";
 export function reconcileNode<Update = Record<string, never>>(
   options: { settled?: (steps: readonly SettledStep[]) => Update } = {},
 ): DurableNode<unknown, Update> {
+  if (options.settled !== undefined && typeof options.settled !== "function") {
+    throw new InvalidOptionError("Expected `settled` of reconcileNode to be a function of the settled steps.");
+  }
   return async (_state, config) => {
     const place = locate(config, "A reconcileNode");
     const { effects } = place.run;

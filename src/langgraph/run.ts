@@ -2,7 +2,7 @@
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
 import type { Effects } from "../core/effect.js";
-import type { LonghaulError } from "../core/errors.js";
+import type { LonghaulError, RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
@@ -16,6 +16,11 @@ export interface BusyThread {
   readonly by: string;
   /** Has the thread run again once it may be free. */
   wakeWhenFree(): Promise<void>;
+}
+
+export interface ThreadEnd {
+  readonly as: "done" | "failed";
+  readonly failure?: RecordedFailure;
 }
 
 export class Run implements RunBinding {
@@ -35,6 +40,8 @@ export class Run implements RunBinding {
   /** The caller named the checkpoint to start from. */
   addressed = false;
   onFork: "ask" | "run" = "ask";
+  /** How work from outside the graph leaves the thread; undefined: as it was. */
+  leaves: ThreadEnd | undefined;
   /** What the graph declares, by name. */
   effects: Effects = new Map();
   #retriesLeft = RETRIES_PER_RUN;
@@ -129,8 +136,8 @@ export class Run implements RunBinding {
     await Promise.allSettled(this.open.values());
     this.#lease?.stop();
     if (this.#lost !== undefined) return;
-    const end = this.purpose === "update" ? undefined : this.#endedAs(error);
-    const failure = end === "failed" ? recordFailure(error) : undefined;
+    const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
+    const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : undefined);
     await this.#runs
       .release(this.ticket, end, failure)
       .catch(() => this.#runs.release(this.ticket, end))

@@ -78,18 +78,30 @@ function placeAt(
     checkpointId: bases.find(([base]) => base === parentNs)?.[1] ?? bases.at(-1)?.[1] ?? "",
     superstep: Number(metadata["langgraph_step"] ?? 0),
   };
-  return { run: meter.run, position, bases, moved: meter.hasMoved(ns), unanswered: () => isUnanswered(config) };
+  return { run: meter.run, position, bases, moved: meter.hasMoved(ns), unanswered: watchQuestions(config) };
+}
+
+interface Scratchpad {
+  readonly interruptCounter: number;
+  readonly resume: readonly unknown[];
+  readonly nullResume?: unknown;
 }
 
 /**
- * Whether the task asked by `interrupt()` and has no answer yet: its code went on all the same, because something caught
- * the pause. LangGraph counts a task's questions from 0 and keeps the answers in a list.
+ * Tells whether the task has asked by `interrupt()` and has no answer: its code went on all the same, because something
+ * caught the pause. LangGraph counts a task's questions from 0 and keeps the answers in a list. An answer that a
+ * `responseSchema` refused was taken, and is in no list: what becomes of it is the code's own affair.
  */
-function isUnanswered(config: RunnableConfig | undefined): boolean {
-  const scratchpad: unknown = config?.configurable?.["__pregel_scratchpad"];
-  if (typeof scratchpad !== "object" || scratchpad === null) return false;
-  const { interruptCounter, resume } = scratchpad as { interruptCounter?: unknown; resume?: unknown };
-  return typeof interruptCounter === "number" && Array.isArray(resume) && interruptCounter >= resume.length;
+function watchQuestions(config: RunnableConfig | undefined): () => boolean {
+  const scratchpad = config?.configurable?.["__pregel_scratchpad"] as Scratchpad | undefined;
+  if (typeof scratchpad?.interruptCounter !== "number" || !Array.isArray(scratchpad.resume)) return () => false;
+  const answers = scratchpad.resume.length;
+  const hadOne = scratchpad.nullResume !== undefined;
+  return () => {
+    const { interruptCounter, resume, nullResume } = scratchpad;
+    const refused = hadOne && nullResume === undefined && resume.length === answers;
+    return interruptCounter >= resume.length && !refused;
+  };
 }
 
 /** Every checkpoint that a place stands on, the outermost first. What else is in LangGraph's map came from the caller. */

@@ -22,6 +22,15 @@ export async function readServer(database: Database): Promise<ServerRow | undefi
   return row;
 }
 
+const HALF_UNDONE = `select t.thread_id from {schema}.threads t where t.closed_at is not null and t.state <> 'running'
+  and exists (select from {schema}.steps s where s.thread_id = t.thread_id and s.state = 'COMPENSATING') order by t.closed_at`;
+
+/** Threads whose undoing has begun and is not complete, and that nobody is at. */
+export async function halfUndoneThreads(database: Database): Promise<string[]> {
+  const rows = await database.query<{ thread_id: string }>("doctor_half_undone", HALF_UNDONE, []);
+  return rows.map(({ thread_id }) => thread_id);
+}
+
 const OVERDUE =
   "select thread_id from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute' order by due_at";
 

@@ -2,28 +2,29 @@
 // compare-and-set on (state, attempt) within the transition table, appends its history, and writes the wake that it
 // needs, in one statement.
 
+import type { RecordedFailure } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import type { Claim, Outcome, Settlement, StepRecord } from "../core/ledger.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import { mayTransition, sourcesOf } from "../core/step.js";
 import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
+import { addUsage, usageValues } from "./usageColumns.js";
 
 const SUCCEED = `
-update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, model = $5::text, input_tokens = $6::bigint, output_tokens = $7::bigint,
-  cached_input_tokens = $8::bigint, reasoning_tokens = $9::bigint, cost_nano_usd = $10::bigint, doubt_since = null,
+update {schema}.steps s set state = 'SUCCEEDED', output = $4::bytea, ${addUsage(5)}, doubt_since = null,
   first_unresolved_send_at = null, could_send_until = null, lease_until = null, error = null, ended_at = {schema}.ledger_now()
 where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING' returning 1`;
 
 const END_ATTEMPT = `
 with ${NOW},
 moved as (
-  update {schema}.steps s set state = $4::text, error = $5::jsonb, failures = s.failures + $6::int, effect_known = s.effect_known or $7::boolean,
+  update {schema}.steps s set state = $4::text, error = $5::jsonb, failures = case when $6::int is null then 0 else s.failures + $6 end, effect_known = s.effect_known or $7::boolean,
     due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
     doubt_since = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.doubt_since, at.now) else s.doubt_since end,
     first_unresolved_send_at = case when $4 = 'NEEDS_RECONCILIATION' then coalesce(s.first_unresolved_send_at, s.claimed_at) else s.first_unresolved_send_at end,
     could_send_until = case when $4 = 'NEEDS_RECONCILIATION' then greatest(s.could_send_until, at.now) else s.could_send_until end,
-    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, changes = s.changes + 1
+    lease_until = null, ended_at = case when $4 = 'FAILED_PERMANENT' then at.now end, changes = s.changes + 1, ${addUsage(11)}
   from at where s.key = $1::bytea and s.attempt = $2 and s.claim_id = $3::uuid and s.state = 'RUNNING'
   returning s.key, s.thread_id, s.attempt, s.changes, s.due_at
 ),
@@ -38,7 +39,7 @@ export async function endAttempt(database: Database, claim: Claim, outcome: Outc
   const proof = [hexToBytes(claim.key), claim.attempt, claim.claimId];
   const rows =
     outcome.to === "SUCCEEDED"
-      ? await database.query("succeed", SUCCEED, [...proof, Buffer.from(outcome.output), ...usageValues(outcome)])
+      ? await database.query("succeed", SUCCEED, [...proof, Buffer.from(outcome.output), ...usageValues(outcome.usage)])
       : await database.query("end_attempt", END_ATTEMPT, [...proof, ...endValues(outcome)]);
   if (rows.length > 0) return "recorded";
   // Our own record may have been committed with its answer lost (G20).
@@ -48,17 +49,19 @@ export async function endAttempt(database: Database, claim: Claim, outcome: Outc
     : "fenced";
 }
 
-function usageValues({ usage }: Extract<Outcome, { to: "SUCCEEDED" }>): unknown[] {
-  if (usage === undefined) return [null, null, null, null, null, null];
-  const { model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd } = usage;
-  return [model, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costNanoUsd ?? null];
+/** An error as its column keeps it. Its cost has columns of its own. */
+export function errorJson(failure: RecordedFailure | undefined): string | null {
+  if (failure === undefined) return null;
+  const { usage: _, ...error } = failure;
+  return JSON.stringify(error);
 }
 
 function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
   const { failure } = outcome;
-  // Control flow is no failure: the retry cap counts what went wrong.
+  // Control flow is no failure: the retry cap counts what went wrong. A read that was given up starts anew with its next run.
   const counted = outcome.to === "READY" || failure === undefined ? 0 : 1;
-  const failures = outcome.to === "RETRY_SCHEDULED" ? (outcome.failures ?? counted) : counted;
+  const givenUp = outcome.to === "READY" && outcome.givenUp === true;
+  const failures = givenUp ? null : outcome.to === "RETRY_SCHEDULED" ? (outcome.failures ?? counted) : counted;
   const effectKnown = outcome.to === "NEEDS_RECONCILIATION" && outcome.effectKnown === true;
   const dueInMs = outcome.to === "READY" || outcome.to === "FAILED_PERMANENT" ? null : (outcome.dueInMs ?? null);
   const reason =
@@ -68,15 +71,14 @@ function endValues(outcome: Exclude<Outcome, { to: "SUCCEEDED" }>): unknown[] {
         ? null
         : plainText(`${failure.name}: ${failure.message}`, 500);
   const wake = dueInMs !== null && dueInMs > IN_PROCESS_WAIT_MS;
-  const error = failure === undefined ? null : JSON.stringify(failure);
-  return [outcome.to, error, failures, effectKnown, dueInMs, reason, wake];
+  return [outcome.to, errorJson(failure), failures, effectKnown, dueInMs, reason, wake, ...usageValues(failure?.usage)];
 }
 
 const SETTLE = `
 with ${NOW},
 moved as (
   update {schema}.steps s set state = $4::text, output = coalesce($5::bytea, s.output), error = coalesce($6::jsonb, s.error),
-    lookups = s.lookups + $7::int,
+    lookups = s.lookups + $7::int, failures = case when $2 = 'FAILED_PERMANENT' then 0 else s.failures end,
     due_at = case when $8::bigint is null then null else at.now + make_interval(secs => $8::bigint / 1000.0) end,
     doubt_since = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.doubt_since, at.now) end,
     first_unresolved_send_at = case when $4 in ('NEEDS_RECONCILIATION', 'WAITING_HUMAN') then coalesce(s.first_unresolved_send_at, s.claimed_at) end,
@@ -105,7 +107,7 @@ export async function settleStep(database: Database, seen: StepRecord, settlemen
     seen.attempt,
     to,
     output === undefined ? null : Buffer.from(output),
-    failure === undefined ? null : JSON.stringify(failure),
+    errorJson(failure),
     countLookup ? 1 : 0,
     dueInMs === undefined ? null : Math.ceil(dueInMs),
     plainText(actor, 200),

@@ -36,7 +36,13 @@ export function isConnectionError(error: unknown): boolean {
 
 /** A pool with an error listener: without one, an idle client that is dropped ends the process. */
 export function createPool(url: string, max: number): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, max, application_name: "langgraph-longhaul" });
+  // An idle connection does not keep a script from ending; one that works does, and so does the lease of a run.
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    application_name: "langgraph-longhaul",
+    allowExitOnIdle: true,
+  });
   pool.on("error", () => {});
   return pool;
 }

@@ -3,6 +3,7 @@
 import type { RecordedFailure } from "../core/errors.js";
 import type { AcquireAnswer, RunEnd, RunPurpose, RunTicket } from "../core/ledger.js";
 import { describeHolder, type Holder, isProvenDead } from "./holder.js";
+import { errorJson } from "./outcomes.js";
 import type { Database } from "./pool.js";
 
 export type RunState = RunEnd | "running";
@@ -95,8 +96,7 @@ export async function releaseRun(
   end: RunEnd | undefined,
   failure?: RecordedFailure,
 ): Promise<void> {
-  const error = failure === undefined ? null : JSON.stringify(failure);
-  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, error]);
+  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, errorJson(failure)]);
 }
 
 const CLOSE = `
@@ -147,7 +147,7 @@ from {schema}.threads t
 left join {schema}.wakes w using (thread_id)
 left join lateral (
   select count(*) as steps, sum(cost_nano_usd) as cost,
-    count(*) filter (where kind = 'llm' and state = 'SUCCEEDED' and cost_nano_usd is null) as unpriced,
+    count(*) filter (where model is not null and cost_nano_usd is null) as unpriced,
     count(*) filter (where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED')) as open
   from {schema}.steps where thread_id = t.thread_id
 ) s on true

@@ -3,8 +3,9 @@ import type { RecordedFailure } from "../core/errors.js";
 import type { StepRecord } from "../core/ledger.js";
 import type { Effect, StepKind, StepState } from "../core/step.js";
 import type { Database } from "./pool.js";
+import { SELECT_USAGE, toUsage, type UsageColumns } from "./usageColumns.js";
 
-interface StepRow {
+interface StepRow extends UsageColumns {
   readonly key: Buffer;
   readonly thread_id: string;
   readonly kind: StepKind;
@@ -34,13 +35,6 @@ interface StepRow {
   readonly drift_hash: Buffer | null;
   readonly drift_decision: "keep" | "fail" | null;
   readonly sibling_key: Buffer | null;
-  readonly model: string | null;
-  // bigint columns arrive as text: a JavaScript number would lose digits without a word.
-  readonly input_tokens: string | null;
-  readonly output_tokens: string | null;
-  readonly cached_input_tokens: string | null;
-  readonly reasoning_tokens: string | null;
-  readonly cost_nano_usd: string | null;
   readonly started_at: Date;
   readonly ended_at: Date | null;
   readonly read_at: Date;
@@ -54,7 +48,7 @@ select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.supers
   s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
   s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key,
   greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
-  s.model, s.input_tokens, s.output_tokens, s.cached_input_tokens, s.reasoning_tokens, s.cost_nano_usd, s.started_at, s.ended_at, at.now as read_at
+  ${SELECT_USAGE}, s.started_at, s.ended_at, at.now as read_at
 from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
 
 export function hexToBytes(hex: string): Buffer {
@@ -104,18 +98,6 @@ function toRecord(row: StepRow): StepRecord {
         : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
     siblingKey: row.sibling_key?.toString("hex"),
     readAt: row.read_at,
-  };
-}
-
-function toUsage(row: StepRow): StepRecord["usage"] {
-  if (row.model === null) return undefined;
-  return {
-    model: row.model,
-    inputTokens: Number(row.input_tokens ?? 0),
-    outputTokens: Number(row.output_tokens ?? 0),
-    cachedInputTokens: Number(row.cached_input_tokens ?? 0),
-    reasoningTokens: Number(row.reasoning_tokens ?? 0),
-    costNanoUsd: row.cost_nano_usd === null ? undefined : BigInt(row.cost_nano_usd),
   };
 }
 

@@ -46,7 +46,9 @@ const USAGE: Usage = {
   outputTokens: 300,
   cachedInputTokens: 0,
   reasoningTokens: 0,
+  cacheWriteTokens: 0,
   costNanoUsd: 360_000n,
+  estimated: false,
 };
 
 export function stepCall(host: StepHost, { kind, effect }: BareStep, i: number): StepCall<object> {

@@ -18,8 +18,10 @@ const usage = (inputTokens: number, costNanoUsd?: bigint): Usage => ({
   inputTokens,
   outputTokens: 0,
   cachedInputTokens: 0,
+  cacheWriteTokens: 0,
   reasoningTokens: 0,
   costNanoUsd,
+  estimated: false,
 });
 
 /** Records a model call for each usage, as a run does, and reads back what the columns hold. */

@@ -93,6 +93,18 @@ describe("a failure", () => {
     expect(backoffMs(9, http(429, { "retry-after": "0" }))).toBeLessThan(200);
     expect(backoffMs(9, http(429, { "retry-after": "0" }))).toBeGreaterThanOrEqual(1);
   });
+  it("is recorded with what stands in its cause, where it says nothing itself", () => {
+    const failure = recordFailure(
+      new TypeError("fetch failed", {
+        cause: Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }),
+      }),
+    );
+    expect(failure).toMatchObject({
+      name: "TypeError",
+      message: "fetch failed (other side closed)",
+      code: "UND_ERR_SOCKET",
+    });
+  });
   it("is recorded without secrets", () => {
     const failure = recordFailure(
       Object.assign(new Error("401 for sk-abcdefgh12345678 with Bearer abcdefghijkl"), { status: 401, code: "E" }),

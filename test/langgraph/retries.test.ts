@@ -6,7 +6,15 @@ import { AIMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { END, START, StateGraph } from "@langchain/langgraph";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type Classifier, drainReason, durableGraph, durableModel, durableNode, operation } from "../../src/index.js";
+import {
+  type Classifier,
+  drainReason,
+  durableGraph,
+  durableModel,
+  durableNode,
+  operation,
+  redrive,
+} from "../../src/index.js";
 import { oneNode, RETRY, State, stepsOf, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { modelServer } from "../support/modelServer.js";
@@ -81,6 +89,9 @@ describe("a wait that is too long for the process", () => {
     await db.advance(3_601_000);
     await expect(run(null)).rejects.toThrow("status 503");
     expect(remote.requests()).toBe(3);
+    // Given up, it has as many tries again: the next run is somebody's decision.
+    expect(await drainOf(run(null))).toBe("due");
+    expect(remote.requests()).toBe(4);
   });
 
   it("of a step under a business key outlives the place where it began", async () => {
@@ -102,6 +113,37 @@ describe("a wait that is too long for the process", () => {
     expect(await drainOf(graph.invoke({ log: [] }, thread("years")))).toBe("due");
     await db.advance(24 * 3_600_000 + 1_000);
     expect((await graph.invoke(null, thread("years"))).log).toEqual(["answer 2"]);
+  });
+});
+
+it("a redrive gives a step that had used up its tries as many again", async () => {
+  const remote = await api((n) => (n < 4 ? { status: 429, headers: { "retry-after": "0" } } : { status: 200 }));
+  const ledger = db.openLedger();
+  const graph = oneNode(ledger, (step) => step.write("pay", {}, remote.call, { retry: { failures: 2 } }));
+  await expect(graph.invoke({ log: [] }, thread("redriven"))).rejects.toMatchObject({ code: "STEP_FAILED" });
+  expect(await redrive(ledger, { threadId: "redriven", by: "ann" })).toHaveLength(1);
+  expect((await graph.invoke(null, thread("redriven"))).log).toEqual(["answer 4"]);
+});
+
+describe("two equal reads at once", () => {
+  it("of which one must wait for an hour: the run waits, and has not lost its thread", async () => {
+    let asked = 0;
+    let letGo: () => void = () => {};
+    const scheduled = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const ask = async () => {
+      if (++asked === 1) throw Object.assign(new Error("not now"), { status: 429, headers: { "retry-after": "3600" } });
+      await scheduled;
+      return "answered";
+    };
+    const graph = oneNode(db.openLedger(), async (step) => {
+      const first = step.read("ask", {}, ask, { key: "one" }).finally(letGo);
+      return (await Promise.allSettled([first, step.read("ask", {}, ask, { key: "one" })])).length;
+    });
+    expect(await drainOf(graph.invoke({ log: [] }, thread("equal")))).toBe("due");
+    await db.advance(3_601_000);
+    expect((await graph.invoke(null, thread("equal"))).log).toEqual(["2"]);
   });
 });
 

@@ -10,6 +10,7 @@ import {
   operation,
   reconcile,
   reconcileNode,
+  redrive,
   type SagaReport,
   settle,
 } from "../../src/index.js";
@@ -186,6 +187,71 @@ describe("compensation from an errorHandler", () => {
   });
 });
 
+describe("a compensation beside a write that is under way", () => {
+  it("waits for its end, and undoes it too", async () => {
+    const p = provider();
+    let arrived: () => void = () => {};
+    const atIt = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const slow = operation({
+      ...p.book("slow"),
+      run: async (_input: null) => {
+        arrived();
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return "slow booked";
+      },
+    });
+    const undo = compensateNode({ done: (report: SagaReport) => ({ report }) });
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(slow, null)] })),
+        )
+        .addNode("undo", async (state, config) => {
+          await atIt;
+          return undo(state, config);
+        })
+        .addEdge(START, "work")
+        .addEdge(START, "undo")
+        .addEdge("work", END)
+        .addEdge("undo", END),
+      { ledger: db.openLedger(), operations: [slow] },
+    );
+    const { report } = await graph.invoke({ go: "" }, thread("beside"));
+    expect(report).toMatchObject({ complete: true, undone: [{ name: "slow" }] });
+    expect(p.calls).toEqual(["undo slow booked"]);
+  });
+
+  it("whose undo's outcome is not known: says so on the first call, and stops there when told to", async () => {
+    const p = provider();
+    const [a] = [p.book("a")];
+    const b = operation({
+      ...p.book("b"),
+      compensate: async () => {
+        p.calls.push("undo b");
+        throw lost();
+      },
+    });
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null), await step.run(b, null)] })),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger, operations: [a, b] },
+    );
+    await graph.invoke({ go: "" }, thread("unknown undo"));
+    const request = { threadId: "unknown undo", onFailure: "stop" } as const;
+    await expect(compensate(ledger, graph, request)).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(p.calls).toEqual(["a", "b", "undo b"]);
+  });
+});
+
 describe("a compensation that is asked for", () => {
   it("a second time while the first is at it is refused, and changes nothing", async () => {
     const p = provider();
@@ -249,6 +315,74 @@ describe("a compensation that is asked for", () => {
     await expect(compensate(ledger, graph, { threadId: "never-was" })).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(p.calls).toEqual([]);
     expect(await db.sql("select 1 from longhaul.threads where thread_id = 'never-was'")).toEqual([]);
+  });
+});
+
+describe("an undo that failed", () => {
+  it("leaves the thread visibly failed, is done again when asked again, and then the thread is done", async () => {
+    const p = provider();
+    const [a, b] = [p.book("a"), p.book("b")];
+    p.refusing.add("a");
+    const ledger = db.openLedger();
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null), await step.run(b, null)] })),
+        )
+        .addEdge(START, "work")
+        .addEdge("work", END),
+      { ledger, operations: [a, b] },
+    );
+    await graph.invoke({ go: "" }, thread("again"));
+    const stored = async () => (await db.sql("select state, error from longhaul.threads where thread_id = 'again'"))[0];
+    expect(await compensate(ledger, graph, { threadId: "again" })).toMatchObject({
+      complete: false,
+      failed: [{ name: "a" }],
+    });
+    expect(await stored()).toMatchObject({
+      state: "failed",
+      error: { name: "CompensationIncomplete", message: "not undone: a" },
+    });
+    await expect(redrive(ledger, { threadId: "again", by: "ann" })).rejects.toMatchObject({ code: "COMPENSATED" });
+    p.refusing.clear();
+    expect(await compensate(ledger, graph, { threadId: "again" })).toMatchObject({ complete: true, failed: [] });
+    expect(await stored()).toEqual({ state: "done", error: null });
+    expect(p.calls.filter((call) => call.startsWith("undo"))).toEqual([
+      "undo b booked",
+      "undo a booked",
+      "undo a booked",
+    ]);
+  });
+
+  it("is not hidden by a graph that does not declare the operation: nothing is undone, and it says which", async () => {
+    const p = provider();
+    const [a, b] = [p.book("a"), p.book("b")];
+    const ledger = db.openLedger();
+    const builder = () =>
+      new StateGraph(State)
+        .addNode(
+          "work",
+          durableNode(State, async (_s, { step }) => ({ log: [await step.run(a, null), await step.run(b, null)] })),
+        )
+        .addNode("undo", compensateNode({ done: (report: SagaReport) => ({ report }) }))
+        .addEdge(START, "work")
+        .addEdge("work", "undo")
+        .addEdge("undo", END);
+    const forgetful = durableGraph(builder(), { ledger, operations: [b] });
+    const refused = { code: "INVALID_OPTION", message: expect.stringContaining('"a"') };
+    await expect(forgetful.invoke({ go: "" }, thread("forgot"))).rejects.toMatchObject(refused);
+    await expect(compensate(ledger, forgetful, { threadId: "forgot" })).rejects.toMatchObject(refused);
+    expect(p.calls).toEqual(["a", "b"]);
+    const whole = durableGraph(builder(), { ledger, operations: [a, b] });
+    expect((await whole.invoke(null, thread("forgot"))).report).toMatchObject({ complete: true });
+    expect(p.calls).toEqual(["a", "b", "undo b booked", "undo a booked"]);
+  });
+
+  it("is no node without a function that takes the report", () => {
+    expect(() => compensateNode({ done: "report" } as never)).toThrow(/done/);
+    expect(() => compensateNode({ done: () => ({}), onFailure: "retry" } as never)).toThrow(/onFailure/);
+    expect(() => reconcileNode({ settled: "steps" } as never)).toThrow(/settled/);
   });
 });
 

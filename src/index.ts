@@ -24,9 +24,11 @@
  */
 
 export type { BreakerPolicy } from "./core/breaker.js";
+export type { Amounts, Budget, BudgetState, Limits } from "./core/budget.js";
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { FailureClass } from "./core/failure.js";
+export { degradeLadder, type Ladder, type Rung } from "./core/ladder.js";
 export type { StepEvent } from "./core/ledger.js";
 export type { LookupAnswer } from "./core/lookup.js";
 export type { ModelPrice } from "./core/price.js";
@@ -52,6 +54,16 @@ export {
   type RetryOptions,
 } from "./langgraph/operation.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
+export type { BudgetView } from "./langgraph/runPurse.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
-export { compensate, reconcile, redrive, type SettleAnswer, type SettleRequest, settle } from "./operate.js";
+export {
+  compensate,
+  type RaiseRequest,
+  raiseBudget,
+  reconcile,
+  redrive,
+  type SettleAnswer,
+  type SettleRequest,
+  settle,
+} from "./operate.js";

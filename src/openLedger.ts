@@ -9,7 +9,7 @@ import { knownOptions } from "./core/options.js";
 import { checkPrices, type ModelPrice } from "./core/price.js";
 import { checkUrl, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
-import { createRunLedger, createStepLedger } from "./postgres/ledger.js";
+import { createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
 
@@ -96,6 +96,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   const createPorts = (database: PooledDatabase) => ({
     steps: createStepLedger(database, namespace),
     runs: createRunLedger(database),
+    budgets: createBudgets(database),
   });
   const ledger: OpenedLedger = {
     [LEDGER_PARTS]: {

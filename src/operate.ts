@@ -1,5 +1,6 @@
 // What an operator does to a ledger: settle a step whose outcome is not known, and redrive one that failed. The rules
 // are the same for a person as for a lookup; only the actor differs.
+import { type BudgetState, checkBudget, type Limits, storedLimits } from "./core/budget.js";
 import { createCodec } from "./core/codec.js";
 import { CompensatedError, InvalidOptionError, NotFoundError, type RecordedFailure } from "./core/errors.js";
 import { checkId } from "./core/key.js";
@@ -10,6 +11,7 @@ import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { operateOn } from "./langgraph/operateOn.js";
 import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { raiseBudget as addToBudget, readBudget } from "./postgres/budgets.js";
 import { acknowledgeDuplicates } from "./postgres/lateReceipts.js";
 import { decideDrift, settleStep } from "./postgres/outcomes.js";
 import type { PooledDatabase } from "./postgres/pool.js";
@@ -247,6 +249,38 @@ function mayRunAgain({ state, failure }: StepRecord): boolean {
 async function assertKnown(database: PooledDatabase, threadId: string): Promise<void> {
   const [thread] = await listThreads(database, { threadId: checkId("threadId", threadId), limit: 1 });
   if (thread === undefined) throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
+}
+
+export interface RaiseRequest extends Omit<Limits, "deadline"> {
+  readonly threadId: string;
+  /** @default the thread's own scope */
+  readonly scope?: string;
+  /** Who says so; recorded. */
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/**
+ * Adds to what a thread may spend: `{ usd: 5 }` is five dollars more. The thread is woken; run it again with `null`. The
+ * code's own limits stay as they are, so the next version of the code takes nothing away.
+ *
+ * @throws NotFoundError for a scope that the ledger does not know, InvalidOptionError for amounts that cannot be.
+ */
+export async function raiseBudget(ledger: Ledger, request: RaiseRequest): Promise<BudgetState> {
+  const { threadId, scope = threadId, by, reason, ...more } = request;
+  if (typeof by !== "string" || by === "") throw new InvalidOptionError("Expected `by` to name who raises the budget.");
+  checkBudget("raiseBudget", more);
+  const { nanoUsd = 0n, tokens = 0, modelCalls = 0, toolCalls = 0 } = storedLimits(more);
+  if (nanoUsd === 0n && tokens + modelCalls + toolCalls === 0)
+    throw new InvalidOptionError("Say what to add: usd, tokens, modelCalls or toolCalls.");
+  const database = await databaseOf(ledger);
+  const before = await readBudget(database, checkId("scope", scope));
+  if (before === undefined || before.threadId !== checkId("threadId", threadId))
+    throw new NotFoundError(
+      `Thread "${threadId}" has no budget "${scope}". See what there is: longhaul budget show ${threadId}`,
+    );
+  await addToBudget(database, scope, { nanoUsd, tokens, modelCalls, toolCalls }, by, reason);
+  return (await readBudget(database, scope)) ?? before;
 }
 
 function databaseOf(ledger: Ledger): Promise<PooledDatabase> {

@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
+import { budgetCommand } from "./budget.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
@@ -31,6 +32,7 @@ for (const command of [
   reconcileCommand(),
   redriveCommand(),
   compensateCommand(),
+  budgetCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

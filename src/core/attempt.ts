@@ -4,10 +4,11 @@ import { type Passage, reportTo } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { type Codec, createCodec } from "./codec.js";
 import { runInStep, type StepContext } from "./context.js";
-import { StepFailedError } from "./errors.js";
+import { type RecordedFailure, StepFailedError } from "./errors.js";
 import { recordFailure } from "./failure.js";
 import { holdLease, type Moment } from "./lease.js";
 import type { Claim, Outcome, StepEvent } from "./ledger.js";
+import { type Held, holdFor, refuse, settleFailure, settleSuccess } from "./purse.js";
 import { backoffMs, classifyBy, maxFailures } from "./retry.js";
 import type { Usage } from "./step.js";
 
@@ -43,16 +44,19 @@ export async function attempt<O>(
   try {
     const passage = await passBreaker(call, host);
     if ("openForMs" in passage) return await standBack(host, claim, passage.openForMs);
+    const held = await holdOrGiveBack(call, host, claim);
     const { outcome, started } = callRun(call, [host.signal, controller.signal], claim.attempt);
     let value: O;
     try {
       value = await outcome;
     } catch (error) {
       await tellBreaker(call, host, passage, error);
-      return await recordThrow(call, host, claim, error, started);
+      return await recordThrow(call, host, claim, error, started, held);
     }
     await tellBreaker(call, host, passage);
-    return await recordSuccess(call, host, claim, value);
+    const done = await recordSuccess(call, host, claim, value);
+    await settleSuccess(host, held, call.usageOf?.(value));
+    return done;
   } finally {
     lease.stop();
   }
@@ -77,6 +81,27 @@ async function giveBack(host: StepHost, claim: Claim): Promise<typeof AGAIN> {
   );
   host.assertLive();
   return AGAIN;
+}
+
+/** Nothing is sent that a budget does not allow: the claim is given back, and the step left as it was. */
+async function holdOrGiveBack<O>(call: StepCall<O>, host: StepHost, claim: Claim): Promise<Held | undefined> {
+  const back = (failure: RecordedFailure) =>
+    host.ledger.record(
+      claim,
+      claim.inDoubt
+        ? { to: "NEEDS_RECONCILIATION", failure }
+        : { to: "READY", reason: "stopped before the call", failure },
+    );
+  let held: Awaited<ReturnType<typeof holdFor>>;
+  try {
+    held = await holdFor(call, host, claim.attempt);
+  } catch (error) {
+    await back(recordFailure(error));
+    throw error;
+  }
+  if (held === undefined || !("exceeded" in held)) return held;
+  await back({ name: "BudgetExceeded", message: `The budget's ${held.exceeded.limit} do not allow this call.` });
+  return refuse(call, host, held.exceeded);
 }
 
 /** The breaker is open: nothing was sent, and no failure is counted. */
@@ -142,9 +167,11 @@ async function recordThrow<O>(
   claim: Claim,
   error: unknown,
   started: Promise<O>,
+  held: Held | undefined,
 ): Promise<typeof AGAIN> {
   const outcome = outcomeOrDoubt(call, host, claim, error);
   const answer = await host.ledger.record(claim, outcome);
+  await settleFailure(call, host, held, error, "failure" in outcome ? outcome.failure?.usage : undefined);
   if (outcome.to === "NEEDS_RECONCILIATION") keepLateSuccess(call, host, claim, started);
   if (outcome.to === "READY") throw error;
   if (answer === "fenced") return AGAIN;

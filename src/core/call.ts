@@ -1,6 +1,7 @@
 // One call of one step, and what the core needs from the graph runtime around it. Types alone: the ways through them are
 // in execute.ts.
 import type { CallBreaker } from "./breaker.js";
+import type { Amounts, Purse } from "./budget.js";
 import type { Codec } from "./codec.js";
 import type { StepContext } from "./context.js";
 import type { RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
@@ -25,6 +26,8 @@ export interface StepCall<O> {
   readonly onUnknown?: "pause" | "throw" | undefined;
   readonly codec?: Codec;
   readonly usageOf?: (output: O) => Usage | undefined;
+  /** What the call may take, where limits count it. */
+  readonly spends?: (() => Promise<Amounts>) | undefined;
 }
 
 /** What the core needs from the graph runtime around it. */
@@ -55,6 +58,8 @@ export interface StepHost {
   isControlFlow(error: unknown): boolean;
   /** Whether this run may try anything again; each yes counts against its total. */
   mayRetry(): boolean;
+  /** Undefined when nothing limits what the thread spends. */
+  readonly purse?: Purse | undefined;
   onStep?: ((event: StepEvent) => void) | undefined;
 }
 

@@ -76,6 +76,18 @@ export class InputConflictError extends LonghaulError {
   override readonly status = 409;
 }
 
+/** A limit of a budget is reached (`onExceeded: "fail"`). Nothing was sent. */
+export class BudgetExceededError extends LonghaulError {
+  readonly code = "BUDGET_EXCEEDED";
+  override readonly status = 402;
+}
+
+/** A budget in dollars cannot tell what a call of this model may cost. Nothing was sent. */
+export class UnknownPriceError extends LonghaulError {
+  readonly code = "UNKNOWN_PRICE";
+  override readonly status = 402;
+}
+
 /** A write's outcome is not known, and the step asked to be told by an error (`onUnknown: "throw"`). */
 export class OutcomeUnknownError extends LonghaulError {
   readonly code = "OUTCOME_UNKNOWN";

@@ -20,6 +20,7 @@ import { CancelledError, CompensatedError, DatabaseError, StepFailedError, Unser
 import { recordFailure } from "./failure.js";
 import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
+import { holdFor, refuse, settleFailure, settleSuccess } from "./purse.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, classifyBy, IN_PROCESS_WAIT_MS, maxFailures } from "./retry.js";
 import { standsAlone } from "./sibling.js";
@@ -54,9 +55,14 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const { intent } = call;
   for (let failures = 1; ; failures++) {
     const passage = await passageOf(call, host);
+    const held = await holdFor(call, host, failures);
+    if (held !== undefined && "exceeded" in held) return refuse(call, host, held.exceeded);
+    let settled = false;
     try {
       const askedMs = performance.now();
       const value = await callRun(call, [host.signal], 1).outcome;
+      settled = true;
+      await settleSuccess(host, held, undefined);
       await tellBreaker(call, host, passage);
       const output = codecOf(call).encode(value, `output of ${intent.name}`);
       const stored = await host.ledger.recordRead(host.ticket, intent, output, performance.now() - askedMs);
@@ -64,6 +70,7 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       announce("recorded", call, host, undefined);
       return codecOf(call).decode(stored.output) as O;
     } catch (error) {
+      if (!settled) await settleFailure(call, host, held, error);
       if (host.isControlFlow(error) || error instanceof UnserializableError || error instanceof DatabaseError)
         throw error;
       await tellBreaker(call, host, passage, error);

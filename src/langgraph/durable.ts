@@ -2,6 +2,7 @@
 // `performStep` here: it makes the identity, the intent and the call, and hands them to the core.
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { breakerFor } from "../core/breaker.js";
+import { type Amounts, NOTHING } from "../core/budget.js";
 import type { StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
@@ -21,6 +22,7 @@ import {
   type RetryOptions,
 } from "./operation.js";
 import type { Place } from "./place.js";
+import { type BudgetView, UNLIMITED } from "./runPurse.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
 /** Options of one call of a step. */
@@ -58,6 +60,8 @@ export interface Step {
 
 export interface Durable {
   readonly step: Step;
+  /** What is left of the thread's budget. */
+  readonly budget: BudgetView;
 }
 
 /**
@@ -73,7 +77,7 @@ export interface Durable {
 export function durable(runtime?: object): Durable {
   const config = runtime as RunnableConfig | undefined;
   const place = locate(config, "durable()");
-  return { step: stepsAt(place, scopeOf(config, place.position.node)) };
+  return { step: stepsAt(place, scopeOf(config, place.position.node)), budget: place.run.purse ?? UNLIMITED };
 }
 
 /** The step verbs of one attempt at a node. */
@@ -144,7 +148,11 @@ export interface PerformedStep<I, O> extends NamedStep<I, O> {
   /** False for model calls, whose messages are in the checkpoint already. */
   readonly storeInput?: boolean;
   readonly usageOf?: (output: O) => Usage | undefined;
+  /** What the call may take; a tool call is one tool call. */
+  readonly spends?: () => Promise<Amounts>;
 }
+
+const ONE_TOOL_CALL: Amounts = { ...NOTHING, toolCalls: 1 };
 
 /** A minute: most HTTP clients' patience, and past every healthy API's slow minute. */
 const TIMEOUT_MS = 60_000;
@@ -184,6 +192,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     breaker: breakerFor(step.name, step.options.breaker, step.input),
     ...(step.codec === undefined ? {} : { codec: step.codec }),
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
+    spends: step.spends ?? (step.kind === "tool" ? async () => ONE_TOOL_CALL : undefined),
   };
   const keyed = key !== undefined || step.callSite !== undefined;
   return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, scope, call));

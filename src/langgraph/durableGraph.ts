@@ -3,6 +3,7 @@
 // (run, update, copy, checkpointer) are replaced; everything else is LangGraph's own.
 import type { CompiledStateGraph, StateDefinitionInit, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { type Budget, checkBudget } from "../core/budget.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import {
@@ -32,6 +33,12 @@ export interface DurableOptions {
    * result or has it done again, or just do it. Edits of state always ask. @default "ask"
    */
   readonly onFork?: "ask" | "run";
+  /**
+   * What a thread of this graph may spend in all, over all its runs and restarts; durable graphs that it runs on threads of
+   * their own spend from it too. Limits are kept in the database: raise one with `raiseBudget` or `longhaul budget raise`.
+   * @default no limit
+   */
+  readonly budget?: Budget;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -78,7 +85,7 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   checkGraph(graph);
   warnOfRetriedNodes(graph);
   const effects = effectsOf(options.operations, options.tools);
-  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects };
+  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects, budget: options.budget };
   return makeDurable(guardNodes(graph.withConfig({})), settings, graph.checkpointer);
 }
 
@@ -86,14 +93,15 @@ function checkOptions(options: DurableOptions): void {
   if (options?.ledger?.[LEDGER_PARTS] === undefined) {
     throw new InvalidOptionError("Expected `ledger` to be what openLedger() returned.");
   }
-  for (const name of ["budget", "pins"] as const) {
+  for (const name of ["pins"] as const) {
     if (name in options) {
       throw new InvalidOptionError(
         `The option \`${name}\` is not supported by this version. Leave it out: a limit that is not kept is worse than none.`,
       );
     }
   }
-  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork"]);
+  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget"]);
+  if (options.budget !== undefined) checkBudget("durableGraph", options.budget);
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }

@@ -12,6 +12,7 @@ import { type Behind, generate, type Model, type Options, stream } from "./model
 import { withoutOwnRetries } from "./modelRetries.js";
 import { warnOfLayer } from "./retryLayers.js";
 import { ambientConfig } from "./runtime.js";
+import { RECORDED } from "./unrecordedCalls.js";
 
 export interface DurableModelOptions {
   /** The model's own retries are switched off for it. @default 5 failures; 1 for a model whose retries cannot be seen */
@@ -44,6 +45,12 @@ export function durableModel<M extends BaseChatModel>(model: M, options: Durable
   checkRetry("durableModel", options.retry);
   const copy: M = Object.create(model);
   durableModels.add(copy);
+  // Its calls are steps, which pay for themselves; a replay pays nothing.
+  Object.defineProperty(copy, "metadata", {
+    value: { ...model.metadata, [RECORDED]: true },
+    configurable: true,
+    writable: true,
+  });
   const replace = (name: string, value: unknown) =>
     Object.defineProperty(copy, name, { value, configurable: true, writable: true });
   const once = withoutOwnRetries(model);

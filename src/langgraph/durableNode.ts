@@ -9,6 +9,7 @@ import type {
 } from "@langchain/langgraph";
 import { InvalidOptionError } from "../core/errors.js";
 import { caughtQuestion, type Durable, stepsAt } from "./durable.js";
+import { UNLIMITED } from "./runPurse.js";
 import { locate, resetSubgraphCounter, scopeOf } from "./runtime.js";
 
 type Context = Record<string, unknown>;
@@ -55,9 +56,11 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);
     resetSubgraphCounter(config);
+    const { purse } = place.run;
+    await purse?.refresh();
     let update: unknown;
     try {
-      update = await fn(state, { ...config, step: stepsAt(place, scope) });
+      update = await fn(state, { ...config, step: stepsAt(place, scope), budget: purse ?? UNLIMITED });
     } catch (error) {
       // What the node threw says more than the steps that it left open; a pause among them says most.
       await scope.close(true, false);

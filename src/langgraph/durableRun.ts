@@ -4,14 +4,16 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { Budget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, NotFoundError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
-import { METER, Meter, meterIn, withMeter } from "./meter.js";
+import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { Run } from "./run.js";
+import { RunPurse } from "./runPurse.js";
 import { ambientConfig } from "./runtime.js";
 
 /** What compiled graphs and agents built on them have in common. */
@@ -65,11 +67,18 @@ function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
 /** Where a durable graph keeps what it was told. */
 export const DURABLE = Symbol.for("langgraph-longhaul.durable");
 
+/** The runs, on other threads, that this one is made in: the innermost first. */
+function runsAround(options: RunOptions | undefined): readonly Run[] {
+  const runs = [...metersIn(options), ...metersIn(ambientConfig())].map(({ run }) => run).filter(({ ended }) => !ended);
+  return [...new Set(runs)].reverse();
+}
+
 /** What `durableGraph` was told. */
 export interface RunSettings {
   readonly ledger: Ledger;
   readonly onFork: "ask" | "run";
   readonly effects: Effects;
+  readonly budget: Budget | undefined;
 }
 
 /** Runs the graph under the thread's lease, or joins the run around it. */
@@ -87,8 +96,11 @@ export async function* runDurably(
   const run = await startRun(ledger, threadId, options);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
+  const outer = runsAround(options);
   let failure: unknown;
   try {
+    for (const around of outer) around.innerThreads.add(threadId);
+    run.purse = await RunPurse.open(run, settings.budget, outer.at(0)?.purse);
     await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
     const asked = await withoutStrayResume(graph, input, options, threadId);
@@ -98,6 +110,7 @@ export async function* runDurably(
     failure = run.lost === undefined ? error : run.leave();
     throw failure;
   } finally {
+    for (const around of outer) around.innerThreads.delete(threadId);
     await run.end(failure);
   }
 }
@@ -193,6 +206,7 @@ async function withoutStrayResume(
 
 function isOurs(interrupt: unknown): boolean {
   const value = (interrupt as { value?: { kind?: unknown; idempotencyKey?: unknown } } | undefined)?.value;
+  if (value?.kind === "BUDGET_EXCEEDED") return true;
   return typeof value?.kind === "string" && OUR_QUESTIONS.has(value.kind) && typeof value.idempotencyKey === "string";
 }
 

@@ -11,6 +11,7 @@ import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
 import { locate, scopeOf } from "./runtime.js";
+import { RECORDED } from "./unrecordedCalls.js";
 
 /** The arguments of a tool, from its schema. */
 export type ToolInput<T> = T extends { schema: infer S }
@@ -74,6 +75,14 @@ export function durableTool<T extends StructuredToolInterface>(
   const copy: T = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool);
   declarations.set(copy, { version, effect, options });
   if (effect === "none") return copy;
+  // Its calls are steps, which pay for themselves; a replay pays nothing.
+  const { metadata } = tool as { metadata?: Record<string, unknown> };
+  Object.defineProperty(copy, "metadata", {
+    value: { ...metadata, [RECORDED]: true },
+    configurable: true,
+    writable: true,
+    enumerable: true,
+  });
   const original = tool as unknown as CallableTool;
   const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
     const place = locate(config, `The durable tool "${tool.name}"`);

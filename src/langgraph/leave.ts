@@ -2,7 +2,10 @@
 // leaves as GraphDrained with a machine-readable reason, so that no retryPolicy, errorHandler or ToolNode takes it for
 // an error (G3, G14).
 import { GraphDrained, GraphInterrupt, isGraphDrained } from "@langchain/langgraph";
+import type { Exceeded, LimitName } from "../core/budget.js";
 import type { Asked } from "../core/call.js";
+import { sha256 } from "../core/key.js";
+import { formatUsd } from "../core/price.js";
 
 const PREFIX = "longhaul:";
 
@@ -49,6 +52,45 @@ export function drainReason(error: unknown): DrainReason | undefined {
  */
 export function paused(asked: readonly Asked[]): GraphInterrupt {
   return new GraphInterrupt(asked.map(interruptFor));
+}
+
+/** Pauses the task until a person has raised the limit; the ledger is asked again whenever the task runs again. */
+export function atLimit(exceeded: Exceeded, threadId: string): GraphInterrupt {
+  const { scope, limit } = exceeded;
+  const value = {
+    kind: "BUDGET_EXCEEDED",
+    message: limitMessage(exceeded),
+    threadId,
+    scope,
+    limit,
+    allowed: show(limit, exceeded.allowed),
+    spent: show(limit, exceeded.spent),
+    reserved: show(limit, exceeded.reserved),
+    requested: show(limit, exceeded.requested),
+  };
+  return new GraphInterrupt([{ id: sha256(`budget ${scope} ${limit}`).slice(0, 32), value }]);
+}
+
+export function limitMessage({ scope, limit, allowed, spent, reserved, requested }: Exceeded): string {
+  if (limit === "deadline") {
+    return `The deadline of the budget "${scope}" is over since ${show(limit, allowed)}. Nothing was sent. Give the thread a later one in code.`;
+  }
+  const flag = { usd: "--usd", tokens: "--tokens", modelCalls: "--model-calls", toolCalls: "--tool-calls" }[limit];
+  return (
+    `The budget "${scope}" allows ${limit} of ${show(limit, allowed)}: ${show(limit, spent)} are spent, ${show(limit, reserved)} held by calls under way, ` +
+    `and the next call may take ${show(limit, requested)}. Nothing was sent. Raise it: longhaul budget raise ${quoted(scope)} ${flag} <more> --by <who>`
+  );
+}
+
+/** As a shell takes it. */
+function quoted(text: string): string {
+  return /^[\w.:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Dollars, a time, or a plain number. */
+function show(limit: LimitName, amount: bigint): string {
+  if (limit === "usd") return formatUsd(amount);
+  return limit === "deadline" ? new Date(Number(amount)).toISOString() : amount.toString();
 }
 
 function interruptFor({ record, question }: Asked): { id: string; value: object } {

@@ -3,10 +3,13 @@
 // object. It reaches subgraphs, tools and bare `graph.invoke()` inside a node.
 import type { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { CallbackManager } from "@langchain/core/callbacks/manager";
+import type { BaseMessage } from "@langchain/core/messages";
+import type { LLMResult } from "@langchain/core/outputs";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
 import type { Run } from "./run.js";
+import { UnrecordedCalls } from "./unrecordedCalls.js";
 
 /** Where in a run a model call is made. */
 export interface CallPlace {
@@ -37,8 +40,11 @@ export class Meter extends GraphCallbackHandler {
   /** Attempts at each task, by its namespace, since its count of subgraph calls began. */
   readonly #attempts = new Map<string, number>();
 
+  readonly #unrecorded: UnrecordedCalls;
+
   constructor(readonly run: Run) {
     super();
+    this.#unrecorded = new UnrecordedCalls(run);
   }
 
   /** Where the callback run `runId` takes place: the node attempt or tool call around it. */
@@ -93,7 +99,7 @@ export class Meter extends GraphCallbackHandler {
     } else this.#inherit(runId, parentRunId, metadata);
   }
 
-  override handleToolStart(
+  override async handleToolStart(
     _tool: unknown,
     _input: string,
     runId: string,
@@ -102,24 +108,26 @@ export class Meter extends GraphCallbackHandler {
     metadata: Record<string, unknown> = {},
     runName?: string,
     toolCallId?: string,
-  ): void {
+  ): Promise<void> {
     if (toolCallId === undefined || toolCallId === "") this.#inherit(runId, parentRunId, metadata);
     else {
       const scope = new StepScope(runName ?? "tool", `in:${toolCallId}:`, this.placeOf(parentRunId)?.scope);
       this.#places.set(runId, { scope, toolCallId, metadata });
     }
+    await this.#leaving(runId, this.#unrecorded.toolStarts(runId, metadata));
   }
 
-  override handleChatModelStart(
+  override async handleChatModelStart(
     _model: unknown,
-    _messages: unknown,
+    messages: BaseMessage[][],
     runId: string,
     parentRunId?: string,
-    _extra?: unknown,
+    extra: Record<string, unknown> = {},
     _tags?: string[],
     metadata: Record<string, unknown> = {},
-  ): void {
+  ): Promise<void> {
     this.#inherit(runId, parentRunId, metadata);
+    await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, extra, metadata));
   }
 
   /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
@@ -134,17 +142,29 @@ export class Meter extends GraphCallbackHandler {
     if (threadId === this.run.threadId && (isGraphInterrupt(error) || isGraphDrained(error)))
       scope?.around?.leave(error);
   }
-  override handleToolEnd(_output: unknown, runId: string): void {
+  override async handleToolEnd(_output: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    await this.#unrecorded.ends(runId);
   }
-  override handleToolError(_error: unknown, runId: string): void {
+  override async handleToolError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    await this.#unrecorded.fails(runId, error);
   }
-  override handleLLMEnd(_output: unknown, runId: string): void {
+  override async handleLLMEnd(output: LLMResult, runId: string): Promise<void> {
     this.#places.delete(runId);
+    await this.#unrecorded.ends(runId, output);
   }
-  override handleLLMError(_error: unknown, runId: string): void {
+  override async handleLLMError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    await this.#unrecorded.fails(runId, error);
+  }
+
+  /** A limit that pauses the graph pauses it also where the node's code catches that. */
+  async #leaving(runId: string, admission: Promise<void>): Promise<void> {
+    await admission.catch((error: unknown) => {
+      if (isControlFlow(error)) this.placeOf(runId)?.scope.leave(error);
+      throw error;
+    });
   }
 
   /** The attempt at a node that ends with this callback run. */
@@ -173,7 +193,12 @@ export const METER = Symbol("langgraph-longhaul.meter");
 
 /** The meter of the run on the config's thread; the innermost one when there are several and none is on it. */
 export function meterIn(config: RunnableConfig | undefined): Meter | undefined {
-  if (config === undefined) return undefined;
+  return meterAmong(metersIn(config), config?.configurable?.["thread_id"]);
+}
+
+/** Every meter that a config carries, the outermost first. */
+export function metersIn(config: RunnableConfig | undefined): readonly Meter[] {
+  if (config === undefined) return [];
   const { callbacks, configurable } = config;
   const handlers: readonly unknown[] =
     callbacks === undefined
@@ -181,10 +206,10 @@ export function meterIn(config: RunnableConfig | undefined): Meter | undefined {
       : Array.isArray(callbacks)
         ? callbacks
         : [...callbacks.handlers, ...callbacks.inheritableHandlers];
-  const found = meterAmong(handlers, configurable?.["thread_id"]);
-  if (found !== undefined) return found;
+  const found = handlers.filter((handler): handler is Meter => handler instanceof Meter);
+  if (found.length > 0) return found;
   const carried: unknown = (configurable as { [METER]?: unknown } | undefined)?.[METER];
-  return carried instanceof Meter ? carried : undefined;
+  return carried instanceof Meter ? [carried] : [];
 }
 
 function meterAmong(handlers: readonly unknown[], threadId: unknown): Meter | undefined {

@@ -12,6 +12,7 @@ import { performStep } from "./durable.js";
 import { LEDGER_PARTS } from "./ledger.js";
 import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
+import { type AskedModel, estimateModelCall, outputCapIn } from "./modelEstimate.js";
 import { describeRequest } from "./modelRequest.js";
 import { type Answer, StreamReports, usageOf } from "./modelUsage.js";
 import { ambientConfig, locate, locateCall, scopeAt } from "./runtime.js";
@@ -171,6 +172,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     callSite: `model:${called?.toolCallId ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
     options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
     usageOf: () => usage,
+    spends: () => estimateModelCall(askedModel(model, messages, options), prices, meter.run.purse?.limitsUsd === true),
     run: async ({ signal }) => {
       const answer = await how.ask(signal).catch(async (error: unknown) => {
         if (!(error instanceof BrokenOff)) throw error;
@@ -183,6 +185,20 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
       return message;
     },
   });
+}
+
+/** What is known of a call before it is sent. */
+function askedModel(model: BaseChatModel, messages: BaseMessage[], options: Options): AskedModel {
+  const { ls_model_name, ls_provider, ls_max_tokens } = model.getLsParams(options);
+  const parameters = model.invocationParams?.(options) as { tools?: unknown; n?: unknown } | undefined;
+  return {
+    model: ls_model_name ?? model._llmType(),
+    provider: ls_provider,
+    request: [messages.map((message) => message.toDict().data), parameters?.tools],
+    messages: messages.length,
+    outputCap: outputCapIn(parameters, options, { maxTokens: ls_max_tokens }),
+    answers: typeof parameters?.n === "number" ? parameters.n : 1,
+  };
 }
 
 function asReplay<T extends AIMessage | AIMessageChunk>(message: T): T {

@@ -1,6 +1,7 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
+import type { BudgetLedger } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import type { LonghaulError, RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
@@ -9,6 +10,7 @@ import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } 
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
+import type { RunPurse } from "./runPurse.js";
 
 /** Another run has the thread. */
 export interface BusyThread {
@@ -25,6 +27,7 @@ export interface ThreadEnd {
 
 export class Run implements RunBinding {
   readonly steps: StepLedger;
+  readonly budgets: BudgetLedger;
   readonly onStep: ((event: StepEvent) => void) | undefined;
   /** Set when a task asked to be run again at a later time. */
   dueAt: Date | undefined;
@@ -40,6 +43,10 @@ export class Run implements RunBinding {
   /** The caller named the checkpoint to start from. */
   addressed = false;
   onFork: "ask" | "run" = "ask";
+  /** Threads of durable graphs that run inside this one now: they count their own calls. */
+  readonly innerThreads = new Set<string>();
+  /** Undefined when nothing limits what the thread spends. */
+  purse: RunPurse | undefined;
   /** How work from outside the graph leaves the thread; undefined: as it was. */
   leaves: ThreadEnd | undefined;
   /** What the graph declares, by name. */
@@ -53,12 +60,13 @@ export class Run implements RunBinding {
   private constructor(
     readonly ledger: Ledger,
     readonly ticket: RunTicket,
-    ports: { steps: StepLedger; runs: RunLedger },
+    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger },
     grantedAt: ReturnType<typeof moment>,
     readonly purpose: RunPurpose,
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
     this.steps = ports.steps;
+    this.budgets = ports.budgets;
     this.onStep = onStep;
     this.#runs = ports.runs;
     this.#lease = holdLease({

@@ -199,6 +199,7 @@ export function hostAt(place: Place): StepHost {
     assertLive,
     isControlFlow,
     mayRetry: () => run.mayRetry(),
+    purse: run.purse,
     onStep: run.onStep,
   };
 }

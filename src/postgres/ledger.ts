@@ -1,9 +1,12 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
+
+import type { BudgetLedger } from "../core/budget.js";
 import { DatabaseError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { createBreakers } from "./breakers.js";
+import { createBudgetLedger } from "./budgets.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
@@ -29,6 +32,10 @@ function guarded<T extends object>(port: T): T {
         ],
   );
   return Object.fromEntries(methods) as T;
+}
+
+export function createBudgets(database: Database): BudgetLedger {
+  return guarded(createBudgetLedger(database));
 }
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {

@@ -174,7 +174,7 @@ describe("adoption in two lines", () => {
 
 describe("what durableGraph refuses", () => {
   it.each([
-    ["a budget, until it is kept", () => durableGraph(builder(), { ledger, budget: { usd: 1 } } as never), /budget/],
+    ["pins, until they are kept", () => durableGraph(builder(), { ledger, pins: { prompt: "1" } } as never), /pins/],
     ["no ledger", () => durableGraph(builder(), {} as never), /openLedger/],
     ["a graph that is none", () => durableGraph({} as never, { ledger }), /compiled graph/],
     [

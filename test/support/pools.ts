@@ -3,7 +3,7 @@
 import type pg from "pg";
 import type { PoolLike } from "../../src/postgres/pool.js";
 
-/** The n-th statement of a name; `lh_begin_step` is the intent of a write or a model call, `lh_succeed` its receipt. */
+/** The n-th statement of a name; `lh_begin_write` is the intent of a write, `lh_begin_read` that of a model call, `lh_succeed` the receipt. */
 export interface KillPoint {
   /** `*` counts every statement that has a name. */
   readonly statement: string;

@@ -1,0 +1,96 @@
+// `longhaul budget`: what a thread may spend, has spent, and may spend more.
+import { type Command, Command as Group } from "commander";
+import type { BudgetState } from "../core/budget.js";
+import { remainingRatio } from "../core/budget.js";
+import { InvalidOptionError, NotFoundError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
+import { formatUsd } from "../core/price.js";
+import { raiseBudget } from "../operate.js";
+import { budgetsOfThread } from "../postgres/budgets.js";
+import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
+import { printJson, printLine, printTable } from "./output.js";
+
+export function budgetCommand(): Command {
+  return new Group("budget")
+    .description("what a thread may spend, and has spent")
+    .addCommand(showCommand())
+    .addCommand(raiseCommand());
+}
+
+function showCommand(): Command {
+  return databaseCommand("show", "show a thread's limits, what is spent, and what calls under way hold")
+    .argument("<thread>", "thread id")
+    .action(async (threadId: string, options: ConnectOptions) => {
+      const states = await withExisting(options, (database) => budgetsOfThread(database, checkId("thread", threadId)));
+      if (states.length === 0) throw new NotFoundError(`Thread "${threadId}" has no budget: it never ran with one.`);
+      if (options.json) for (const state of states) printJson(toJson(state));
+      else printTable(["scope", "limit", "allowed", "spent", "held", "left"], states.flatMap(toRows));
+    });
+}
+
+function toJson(state: BudgetState): object {
+  return { ...state, remainingRatio: remainingRatio(state) };
+}
+
+function toRows(state: BudgetState): string[][] {
+  const { scope, allowed, spent, reserved } = state;
+  const usd = (amount: bigint) => `$${formatUsd(amount)}`;
+  const rows: string[][] = [];
+  const add = (name: string, limit: string | undefined, used: string, held: string, left: string) =>
+    rows.push([scope, name, limit ?? "no limit", used, held, limit === undefined ? "" : left]);
+  const { nanoUsd, deadline } = allowed;
+  const leftUsd = (nanoUsd ?? 0n) - spent.nanoUsd - reserved.nanoUsd;
+  add("usd", nanoUsd === undefined ? undefined : usd(nanoUsd), usd(spent.nanoUsd), usd(reserved.nanoUsd), usd(leftUsd));
+  for (const name of ["tokens", "modelCalls", "toolCalls"] as const) {
+    const left = (allowed[name] ?? 0) - spent[name] - reserved[name];
+    add(name, allowed[name]?.toString(), `${spent[name]}`, `${reserved[name]}`, `${left}`);
+  }
+  if (deadline !== undefined) add("deadline", deadline.toISOString(), "", "", "");
+  return rows;
+}
+
+interface RaiseOptions extends ConnectOptions {
+  readonly usd?: string;
+  readonly tokens?: string;
+  readonly modelCalls?: string;
+  readonly toolCalls?: string;
+  readonly scope?: string;
+  readonly by: string;
+  readonly reason?: string;
+}
+
+function raiseCommand(): Command {
+  return databaseCommand("raise", "add to what a thread may spend; it can then go on")
+    .argument("<thread>", "thread id")
+    .option("--usd <dollars>", "so many dollars more")
+    .option("--tokens <n>", "so many tokens more")
+    .option("--model-calls <n>", "so many model calls more")
+    .option("--tool-calls <n>", "so many tool calls more")
+    .option("--scope <name>", "a scope of the thread's, in place of its own")
+    .option("--by <who>", "who says so", systemUser())
+    .option("--reason <text>", "why; recorded")
+    .action(async (threadId: string, options: RaiseOptions) => {
+      const { by, scope, reason } = options;
+      const more = Object.fromEntries(
+        (["usd", "tokens", "modelCalls", "toolCalls"] as const)
+          .filter((name) => options[name] !== undefined)
+          .map((name) => [name, toNumber(name, options[name] ?? "")]),
+      );
+      const request = {
+        threadId,
+        by,
+        ...more,
+        ...(scope === undefined ? {} : { scope }),
+        ...(reason === undefined ? {} : { reason }),
+      };
+      const state = await withLedger(options, (ledger) => raiseBudget(ledger, request));
+      if (options.json) printJson(toJson(state));
+      else printLine(`Raised. Run thread "${threadId}" again, with null as input.`);
+    });
+}
+
+function toNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isFinite(value)) return value;
+  throw new InvalidOptionError(`Expected ${name} to be a number, got "${text}".`);
+}

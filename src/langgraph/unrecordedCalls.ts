@@ -1,0 +1,130 @@
+// Model and tool calls that are no recorded steps: plain models and tools, anywhere in a durable graph. The budget counts
+// them all the same, by LangChain's own callbacks: held back at the start, settled at the end.
+import type { BaseMessage } from "@langchain/core/messages";
+import type { LLMResult } from "@langchain/core/outputs";
+import { type Amounts, NOTHING } from "../core/budget.js";
+import { classify } from "../core/failure.js";
+import { priceNanoUsd } from "../core/price.js";
+import { LEDGER_PARTS } from "./ledger.js";
+import { estimateModelCall, outputCapIn } from "./modelEstimate.js";
+import type { Run } from "./run.js";
+
+/** Under this name a wrapper says that its calls are recorded steps, which are paid for there. */
+export const RECORDED = "longhaul_recorded";
+
+type Metadata = Readonly<Record<string, unknown>>;
+interface OpenCall {
+  readonly request: Amounts;
+  readonly model: string | undefined;
+  readonly provider: string | undefined;
+}
+
+export class UnrecordedCalls {
+  readonly #run: Run;
+  readonly #open = new Map<string, OpenCall>();
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  /** Throws, before anything is sent, where a limit does not allow the call. */
+  async modelStarts(
+    id: string,
+    messages: readonly BaseMessage[][],
+    extra: Metadata,
+    metadata: Metadata,
+  ): Promise<void> {
+    const { purse } = this.#run;
+    if (purse === undefined || !this.#isOurs(metadata)) return;
+    const parameters = extra["invocation_params"];
+    const model = textIn(metadata, "ls_model_name") ?? textIn(parameters, "model") ?? "";
+    const provider = textIn(metadata, "ls_provider");
+    const sent = messages.flat();
+    const tools = (parameters as { tools?: unknown } | undefined)?.tools;
+    const request = await estimateModelCall(
+      {
+        model,
+        provider,
+        request: [sent.map((message) => message.toDict().data), tools],
+        messages: sent.length,
+        outputCap: outputCapIn(parameters, { maxTokens: metadata["ls_max_tokens"] }),
+        answers: Number((parameters as { n?: unknown } | undefined)?.n ?? 1) || 1,
+      },
+      this.#run.ledger[LEDGER_PARTS].prices,
+      purse.limitsUsd,
+    );
+    await this.#hold(id, request, { request, model, provider });
+  }
+
+  async toolStarts(id: string, metadata: Metadata): Promise<void> {
+    if (this.#run.purse === undefined || !this.#isOurs(metadata)) return;
+    const request = { ...NOTHING, toolCalls: 1 };
+    await this.#hold(id, request, { request, model: undefined, provider: undefined });
+  }
+
+  /** Never throws: a call that was paid for must not be lost, and made again, for its accounting. */
+  async ends(id: string, result?: LLMResult): Promise<void> {
+    const call = this.#open.get(id);
+    if (call === undefined) return;
+    this.#open.delete(id);
+    const actual = result === undefined ? undefined : await this.#actual(call, result).catch(() => undefined);
+    await this.#run.purse?.settle(id, actual).catch(() => undefined);
+  }
+
+  async fails(id: string, error: unknown): Promise<void> {
+    const call = this.#open.get(id);
+    if (call === undefined) return;
+    this.#open.delete(id);
+    const { modelCalls, toolCalls } = call.request;
+    const sent = classify(error) === "unknown-sent";
+    const actual = sent ? undefined : { ...NOTHING, modelCalls, toolCalls };
+    await this.#run.purse?.settle(id, actual).catch(() => undefined);
+  }
+
+  async #hold(id: string, request: Amounts, call: OpenCall): Promise<void> {
+    const { purse } = this.#run;
+    const exceeded = await purse?.hold(id, { stepKey: undefined, attempt: 1 }, request);
+    if (exceeded !== undefined) purse?.refuse(exceeded, call.model === undefined ? "tool" : "llm");
+    this.#open.set(id, call);
+  }
+
+  /** Its wrapper pays for a recorded call; a run inside this one, on a thread of its own, for what is made there. */
+  #isOurs(metadata: Metadata): boolean {
+    return metadata[RECORDED] !== true && !this.#run.innerThreads.has(String(metadata["thread_id"]));
+  }
+
+  async #actual({ model = "", provider, request }: OpenCall, result: LLMResult): Promise<Amounts | undefined> {
+    let used: Amounts = { ...NOTHING, modelCalls: 1 };
+    for (const generation of result.generations.flat()) {
+      const usage = (generation as { message?: { usage_metadata?: Usage } }).message?.usage_metadata;
+      if (usage === undefined) return undefined;
+      const tokens = {
+        inputTokens: usage.input_tokens,
+        outputTokens: usage.output_tokens,
+        cachedInputTokens: usage.input_token_details?.cache_read ?? 0,
+        cacheWriteTokens: usage.input_token_details?.cache_creation ?? 0,
+        reasoningTokens: usage.output_token_details?.reasoning ?? 0,
+      };
+      const { prices } = this.#run.ledger[LEDGER_PARTS];
+      const nanoUsd = (await priceNanoUsd(model, provider, tokens, { prices })) ?? request.nanoUsd;
+      used = {
+        ...used,
+        nanoUsd: used.nanoUsd + nanoUsd,
+        tokens: used.tokens + usage.input_tokens + usage.output_tokens,
+      };
+    }
+    return used;
+  }
+}
+
+interface Usage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly input_token_details?: { readonly cache_read?: number; readonly cache_creation?: number };
+  readonly output_token_details?: { readonly reasoning?: number };
+}
+
+function textIn(of: unknown, name: string): string | undefined {
+  const value = typeof of === "object" && of !== null ? (of as Metadata)[name] : undefined;
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

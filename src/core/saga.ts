@@ -10,6 +10,7 @@ import { canonicalJson, sha256 } from "./key.js";
 import type { StepRecord } from "./ledger.js";
 import { questionAbout } from "./reconcile.js";
 import { settleThread } from "./settleThread.js";
+import { STATES_IN_DOUBT } from "./step.js";
 
 export interface UndoneStep {
   readonly name: string;
@@ -90,7 +91,7 @@ export async function compensateThread(
  */
 function refuseUndeclared(records: readonly StepRecord[], effects: Effects): void {
   const unknown = records.filter(
-    (record) => hadEffect(record) && record.version !== undefined && !effects.has(record.name),
+    (record) => mayHaveHadEffect(record) && record.version !== undefined && !effects.has(record.name),
   );
   if (unknown.length === 0) return;
   const names = [...new Set(unknown.map(({ name }) => `"${name}"`))].join(", ");
@@ -98,6 +99,11 @@ function refuseUndeclared(records: readonly StepRecord[], effects: Effects): voi
     `The thread has done ${names}, which this graph does not declare, so it is not known how to undo it. Nothing was undone. ` +
       "List them: durableGraph(graph, { ledger, operations: [ … ], tools: toolRegistry([ … ]) }).",
   );
+}
+
+/** A write in doubt counts too: what it comes to may have to be undone. */
+function mayHaveHadEffect(record: StepRecord): boolean {
+  return hadEffect(record) || (record.effect === "write" && !isUndo(record) && STATES_IN_DOUBT.includes(record.state));
 }
 
 function hadEffect({ effect, state, name }: StepRecord): boolean {

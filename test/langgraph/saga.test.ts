@@ -374,6 +374,14 @@ describe("an undo that failed", () => {
     await expect(forgetful.invoke({ go: "" }, thread("forgot"))).rejects.toMatchObject(refused);
     await expect(compensate(ledger, forgetful, { threadId: "forgot" })).rejects.toMatchObject(refused);
     expect(p.calls).toEqual(["a", "b"]);
+    // In doubt, it may have to be undone as well.
+    await db.sql(
+      "update longhaul.steps set state = 'NEEDS_RECONCILIATION', doubt_since = now() where thread_id = 'forgot' and name = 'a'",
+    );
+    await expect(compensate(ledger, forgetful, { threadId: "forgot" })).rejects.toMatchObject(refused);
+    await db.sql(
+      "update longhaul.steps set state = 'SUCCEEDED', doubt_since = null where thread_id = 'forgot' and name = 'a'",
+    );
     const whole = durableGraph(builder(), { ledger, operations: [a, b] });
     expect((await whole.invoke(null, thread("forgot"))).report).toMatchObject({ complete: true });
     expect(p.calls).toEqual(["a", "b", "undo b booked", "undo a booked"]);

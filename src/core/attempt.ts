@@ -8,7 +8,7 @@ import { type RecordedFailure, StepFailedError } from "./errors.js";
 import { recordFailure } from "./failure.js";
 import { holdLease, type Moment } from "./lease.js";
 import type { Claim, Outcome, StepEvent } from "./ledger.js";
-import { type Held, holdFor, refuse, settleFailure, settleSuccess } from "./purse.js";
+import { type Held, holdFor, refuse, settleFailure, settleSuccess, settleUnsent } from "./purse.js";
 import { backoffMs, classifyBy, maxFailures } from "./retry.js";
 import type { Usage } from "./step.js";
 
@@ -32,7 +32,11 @@ export async function attempt<O>(
   grantedAt: Moment,
 ): Promise<{ value: O } | typeof AGAIN> {
   const { intent } = call;
-  if (!isLive(host)) return giveBack(host, claim);
+  if (!isLive(host)) {
+    await giveBack(host, claim, { name: "NotSent", message: "The run was stopped before the call." });
+    host.assertLive();
+    return AGAIN;
+  }
   const controller = new AbortController();
   const lease = holdLease({
     leaseMs: intent.leaseMs,
@@ -42,9 +46,12 @@ export async function attempt<O>(
     what: `attempt ${claim.attempt} of step "${intent.name}"`,
   });
   try {
-    const passage = await passBreaker(call, host);
-    if ("openForMs" in passage) return await standBack(host, claim, passage.openForMs);
     const held = await holdOrGiveBack(call, host, claim);
+    const passage = await passBreaker(call, host);
+    if ("openForMs" in passage) {
+      await settleUnsent(host, held);
+      return await standBack(host, claim, passage.openForMs);
+    }
     const { outcome, started } = callRun(call, [host.signal, controller.signal], claim.attempt);
     let value: O;
     try {
@@ -72,35 +79,26 @@ function isLive(host: StepHost): boolean {
   }
 }
 
-/** The run was stopped between claim and call: nothing was sent, so the step waits for the next run. */
-async function giveBack(host: StepHost, claim: Claim): Promise<typeof AGAIN> {
-  const failure = { name: "NotSent", message: "The run was stopped before the call." };
-  await host.ledger.record(
-    claim,
-    claim.inDoubt ? { to: "NEEDS_RECONCILIATION", failure } : { to: "READY", reason: "stopped before the call" },
-  );
-  host.assertLive();
-  return AGAIN;
+/** Nothing was sent: the step is left as it was before the claim. */
+async function giveBack(host: StepHost, claim: Claim, failure: RecordedFailure): Promise<void> {
+  const back: Outcome = claim.inDoubt
+    ? { to: "NEEDS_RECONCILIATION", failure }
+    : { to: "READY", reason: "stopped before the call", failure };
+  await host.ledger.record(claim, back);
 }
 
-/** Nothing is sent that a budget does not allow: the claim is given back, and the step left as it was. */
+/** Nothing is sent that a budget does not allow. */
 async function holdOrGiveBack<O>(call: StepCall<O>, host: StepHost, claim: Claim): Promise<Held | undefined> {
-  const back = (failure: RecordedFailure) =>
-    host.ledger.record(
-      claim,
-      claim.inDoubt
-        ? { to: "NEEDS_RECONCILIATION", failure }
-        : { to: "READY", reason: "stopped before the call", failure },
-    );
   let held: Awaited<ReturnType<typeof holdFor>>;
   try {
     held = await holdFor(call, host, claim.attempt);
   } catch (error) {
-    await back(recordFailure(error));
+    await giveBack(host, claim, recordFailure(error));
     throw error;
   }
   if (held === undefined || !("exceeded" in held)) return held;
-  await back({ name: "BudgetExceeded", message: `The budget's ${held.exceeded.limit} do not allow this call.` });
+  const message = `The budget's limit of ${held.exceeded.limit} does not allow this call.`;
+  await giveBack(host, claim, { name: "BudgetExceeded", message });
   return refuse(call, host, held.exceeded);
 }
 

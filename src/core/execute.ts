@@ -20,7 +20,7 @@ import { CancelledError, CompensatedError, DatabaseError, StepFailedError, Unser
 import { recordFailure } from "./failure.js";
 import { moment } from "./lease.js";
 import type { StepRecord } from "./ledger.js";
-import { holdFor, refuse, settleFailure, settleSuccess } from "./purse.js";
+import { type Held, holdFor, refuse, settleFailure, settleSuccess, settleUnsent } from "./purse.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, classifyBy, IN_PROCESS_WAIT_MS, maxFailures } from "./retry.js";
 import { standsAlone } from "./sibling.js";
@@ -54,9 +54,7 @@ async function joinedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
 async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   const { intent } = call;
   for (let failures = 1; ; failures++) {
-    const passage = await passageOf(call, host);
-    const held = await holdFor(call, host, failures);
-    if (held !== undefined && "exceeded" in held) return refuse(call, host, held.exceeded);
+    const { held, passage } = await admitRead(call, host, failures);
     let settled = false;
     try {
       const askedMs = performance.now();
@@ -96,11 +94,18 @@ async function scheduleRead<O>(
   return joinedStep(call, host);
 }
 
-/** Waits for the breaker to let the read pass. */
-async function passageOf<O>(call: StepCall<O>, host: StepHost): Promise<Passage> {
+/** Holds back what the read may take, and waits for its breaker to let it pass; nothing is held while it waits. */
+async function admitRead<O>(
+  call: StepCall<O>,
+  host: StepHost,
+  failures: number,
+): Promise<{ held: Held | undefined; passage: Passage }> {
   for (;;) {
+    const held = await holdFor(call, host, failures);
+    if (held !== undefined && "exceeded" in held) return refuse(call, host, held.exceeded);
     const passage = await passBreaker(call, host);
-    if (!("openForMs" in passage)) return passage;
+    if (!("openForMs" in passage)) return { held, passage };
+    await settleUnsent(host, held);
     await waitMs(host, passage.openForMs, `the breaker of "${call.intent.name}" is open`, call.intent.key);
   }
 }

@@ -52,6 +52,11 @@ export async function settleFailure<O>(
   await purse?.settle(held.id, lost ? undefined : { ...NOTHING, modelCalls, toolCalls });
 }
 
+/** The call was not made after all. */
+export async function settleUnsent({ purse }: StepHost, held: Held | undefined): Promise<void> {
+  if (held !== undefined) await purse?.settle(held.id, NOTHING);
+}
+
 export function refuse<O>(call: StepCall<O>, { purse }: StepHost, exceeded: Exceeded): never {
   if (purse === undefined) throw new Error("A limit without a purse.");
   return purse.refuse(exceeded, call.intent.kind === "llm" ? "llm" : "tool");

@@ -1,6 +1,6 @@
 // Settling a thread's unknown writes, and undoing its known ones.
 import { Annotation, Command, END, START, StateGraph } from "@langchain/langgraph";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import {
   compensate,
   compensateNode,
@@ -194,11 +194,21 @@ describe("a compensation beside a write that is under way", () => {
     const atIt = new Promise<void>((resolve) => {
       arrived = resolve;
     });
+    const ledger = db.openLedger();
+    const database = await databaseOf(ledger);
+    const closedThreads = async () =>
+      (
+        await database.query<{ thread_id: string }>(
+          "closed",
+          "select thread_id from {schema}.threads where closed_at is not null",
+          [],
+        )
+      ).map((row) => row.thread_id);
     const slow = operation({
       ...p.book("slow"),
       run: async (_input: null) => {
         arrived();
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await vi.waitFor(async () => expect(await closedThreads()).toContain("beside"));
         return "slow booked";
       },
     });
@@ -217,7 +227,7 @@ describe("a compensation beside a write that is under way", () => {
         .addEdge(START, "undo")
         .addEdge("work", END)
         .addEdge("undo", END),
-      { ledger: db.openLedger(), operations: [slow] },
+      { ledger, operations: [slow] },
     );
     const { report } = await graph.invoke({ go: "" }, thread("beside"));
     expect(report).toMatchObject({ complete: true, undone: [{ name: "slow" }] });

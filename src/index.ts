@@ -24,7 +24,17 @@
  */
 
 export type { BreakerPolicy } from "./core/breaker.js";
-export type { Amounts, Budget, BudgetState, Limits } from "./core/budget.js";
+export type {
+  Amounts,
+  Budget,
+  BudgetState,
+  Limits,
+  OnExceeded,
+  ScopeBudget,
+  ThreadBudget,
+  Totals,
+  WrapUp,
+} from "./core/budget.js";
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { FailureClass } from "./core/failure.js";
@@ -36,6 +46,8 @@ export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export { type BudgetedSubgraphOptions, budgetedSubgraph } from "./langgraph/budgetedSubgraph.js";
+export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budgetScope.js";
 export { compensateNode } from "./langgraph/compensateNode.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
 export { type DurableOptions, durableGraph } from "./langgraph/durableGraph.js";

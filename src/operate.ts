@@ -1,6 +1,7 @@
 // What an operator does to a ledger: settle a step whose outcome is not known, and redrive one that failed. The rules
 // are the same for a person as for a lookup; only the actor differs.
-import { type BudgetState, checkBudget, type Limits, storedLimits } from "./core/budget.js";
+import { type BudgetState, LIMIT_NAMES, type Limits } from "./core/budget.js";
+import { checkLimits, storedLimits } from "./core/budgetOptions.js";
 import { createCodec } from "./core/codec.js";
 import { CompensatedError, InvalidOptionError, NotFoundError, type RecordedFailure } from "./core/errors.js";
 import { checkId } from "./core/key.js";
@@ -11,7 +12,7 @@ import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { operateOn } from "./langgraph/operateOn.js";
 import { DATABASE, type OpenedLedger } from "./openLedger.js";
-import { raiseBudget as addToBudget, readBudget } from "./postgres/budgets.js";
+import { raiseBudget as addToBudget, readBudget } from "./postgres/budgetRows.js";
 import { acknowledgeDuplicates } from "./postgres/lateReceipts.js";
 import { decideDrift, settleStep } from "./postgres/outcomes.js";
 import type { PooledDatabase } from "./postgres/pool.js";
@@ -269,17 +270,17 @@ export interface RaiseRequest extends Omit<Limits, "deadline"> {
 export async function raiseBudget(ledger: Ledger, request: RaiseRequest): Promise<BudgetState> {
   const { threadId, scope = threadId, by, reason, ...more } = request;
   if (typeof by !== "string" || by === "") throw new InvalidOptionError("Expected `by` to name who raises the budget.");
-  checkBudget("raiseBudget", more);
-  const { nanoUsd = 0n, tokens = 0, modelCalls = 0, toolCalls = 0 } = storedLimits(more);
-  if (nanoUsd === 0n && tokens + modelCalls + toolCalls === 0)
-    throw new InvalidOptionError("Say what to add: usd, tokens, modelCalls or toolCalls.");
+  checkLimits("raiseBudget", more, LIMIT_NAMES);
+  const { nanoUsd = 0n, tokens = 0, modelCalls = 0, toolCalls = 0, iterations = 0, activeMs = 0 } = storedLimits(more);
+  if (nanoUsd === 0n && tokens + modelCalls + toolCalls + iterations + activeMs === 0)
+    throw new InvalidOptionError(`Say what to add: ${LIMIT_NAMES.join(", ")}.`);
   const database = await databaseOf(ledger);
   const before = await readBudget(database, checkId("scope", scope));
   if (before === undefined || before.threadId !== checkId("threadId", threadId))
     throw new NotFoundError(
       `Thread "${threadId}" has no budget "${scope}". See what there is: longhaul budget show ${threadId}`,
     );
-  await addToBudget(database, scope, { nanoUsd, tokens, modelCalls, toolCalls }, by, reason);
+  await addToBudget(database, scope, { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs }, by, reason);
   return (await readBudget(database, scope)) ?? before;
 }
 

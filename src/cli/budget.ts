@@ -1,12 +1,12 @@
 // `longhaul budget`: what a thread may spend, has spent, and may spend more.
 import { type Command, Command as Group } from "commander";
 import type { BudgetState } from "../core/budget.js";
-import { remainingRatio } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { formatUsd } from "../core/price.js";
+import { remainingRatio } from "../core/remaining.js";
 import { raiseBudget } from "../operate.js";
-import { budgetsOfThread } from "../postgres/budgets.js";
+import { budgetsOfThread } from "../postgres/budgetRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
 import { printJson, printLine, printTable } from "./output.js";
 

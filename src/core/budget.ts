@@ -1,8 +1,6 @@
 // What a thread may spend. Money is whole nano-dollars; nothing here is ever a float but the dollars that people write.
 // Reserve before the call, settle after it: parallel branches and processes that only looked first would all pass.
-import { InvalidOptionError } from "./errors.js";
 import type { RunTicket } from "./ledger.js";
-import { knownOptions } from "./options.js";
 import type { Usage } from "./step.js";
 
 /** Each is optional and exact; undefined is no limit, and 0 blocks the first call. */
@@ -13,20 +11,57 @@ export interface Limits {
   readonly tokens?: number;
   readonly modelCalls?: number;
   readonly toolCalls?: number;
+  /** Supersteps of the graph and of the graphs in it. One that a crash makes run again counts once. */
+  readonly iterations?: number;
+  /**
+   * Milliseconds of work. Waiting for people, for a retry's time and for a provider's pause is none, and neither is the time
+   * in which the machine slept. No call and no superstep starts past it; what is under way ends.
+   */
+  readonly activeMs?: number;
   /** No call starts at or after this time, by the database's clock. */
   readonly deadline?: Date;
 }
 
-export interface Budget extends Limits {
-  /**
-   * At a limit: `pause` asks a person by an interrupt, and the thread goes on once the limit is raised; `fail` throws
-   * BudgetExceededError. A tool call always pauses: its error would become a message, and the model would call again.
-   * @default "pause"
-   */
-  readonly onExceeded?: "pause" | "fail";
+/**
+ * What a refused call does. `pause` asks a person by an interrupt, and the thread goes on once the limit is raised; `fail`
+ * throws BudgetExceededError; `finish` ends the work with what there is.
+ */
+export type OnExceeded = "pause" | "fail" | "finish";
+
+/** The end of a thread that `onExceeded: "finish"` goes to, and what of the limits is kept back for it. */
+export interface WrapUp extends Omit<Limits, "deadline" | "iterations" | "activeMs"> {
+  /** A node of the graph. A refused call ends its node without an update, and this one comes next. */
+  readonly node: string;
 }
 
-export type LimitName = "usd" | "tokens" | "modelCalls" | "toolCalls" | "deadline";
+export interface Budget extends Limits {
+  /**
+   * Of a scope within another it holds for every call in it, whichever limit refuses the call. A tool call never fails: its
+   * error would become a message, and the model would call again; it pauses.
+   * @default that of the scope around it, else "pause"
+   */
+  readonly onExceeded?: OnExceeded;
+}
+
+/** The budget of a thread. */
+export interface ThreadBudget extends Budget {
+  /** Wanted by `onExceeded: "finish"`. */
+  readonly wrapUp?: WrapUp;
+  /** Milliseconds without a call that begins or ends, waits left out: then the run is stopped, as `onExceeded` says. */
+  readonly idleMs?: number;
+  /** Whether new input to the thread begins to count anew. @default "thread" */
+  readonly per?: "thread" | "run";
+}
+
+/** The budget of a part of a thread: at most what is left around it. */
+export interface ScopeBudget extends Budget {
+  /** A part of what is left around the scope when it first opens, from 0 to 1, of every limit there. */
+  readonly share?: number;
+}
+
+export const LIMIT_NAMES = ["usd", "tokens", "modelCalls", "toolCalls", "iterations", "activeMs"] as const;
+
+export type LimitName = (typeof LIMIT_NAMES)[number] | "deadline";
 
 /** What a call is expected to take, or took. */
 export interface Amounts {
@@ -38,14 +73,16 @@ export interface Amounts {
 
 export const NOTHING: Amounts = { nanoUsd: 0n, tokens: 0, modelCalls: 0, toolCalls: 0 };
 
-/** Limits as the ledger keeps them. */
-export interface StoredLimits {
-  readonly nanoUsd: bigint | undefined;
-  readonly tokens: number | undefined;
-  readonly modelCalls: number | undefined;
-  readonly toolCalls: number | undefined;
-  readonly deadline: Date | undefined;
+/** All that a scope counts. */
+export interface Totals extends Amounts {
+  readonly iterations: number;
+  readonly activeMs: number;
 }
+
+/** Limits as the ledger keeps them. */
+export type StoredLimits = { readonly [Name in keyof Totals]: Totals[Name] | undefined } & {
+  readonly deadline: Date | undefined;
+};
 
 /** Why a call was refused. Amounts of `usd` are nano-dollars, those of `deadline` milliseconds since 1970. */
 export interface Exceeded {
@@ -76,17 +113,59 @@ export interface BudgetState {
   readonly parent: string | undefined;
   /** What the code gave and people raised, together. */
   readonly allowed: StoredLimits;
-  readonly spent: Amounts;
+  /** What of it is kept back for the wrap-up. */
+  readonly kept: Amounts;
+  readonly wrappingUp: boolean;
+  /** A call in it was refused since its limits were last raised. */
+  readonly exceeded: boolean;
+  readonly spent: Totals;
   readonly reserved: Amounts;
+  readonly suspendedMs: number;
+}
+
+/** What a budget did to its thread. */
+export interface BudgetEvent {
+  readonly scope: string;
+  readonly kind: "degraded" | "restored" | "suspended";
+  readonly detail: object;
+}
+
+/** How a scope is opened. */
+export interface ScopeTerms {
+  readonly scope: string;
+  readonly parent: string | undefined;
+  readonly limits: StoredLimits;
+  readonly kept: Amounts;
+  /** The limits hold as they were given when the scope first opened: a share is taken once. */
+  readonly once: boolean;
+  /** Counts from nothing again. */
+  readonly anew: boolean;
+}
+
+/** A superstep of a graph, or of a graph in it. */
+export interface Superstep {
+  readonly threadId: string;
+  readonly checkpointNs: string;
+  readonly superstep: number;
 }
 
 /** The port to budgets. Every call is one transaction; sums never pass a limit, whoever calls at once. */
 export interface BudgetLedger {
   /** Makes the scope or gives it the code's limits; what people raised stays. Settles what dead runs had reserved. */
-  open(ticket: RunTicket, scope: string, parent: string | undefined, limits: StoredLimits): Promise<BudgetState>;
+  open(ticket: RunTicket, terms: ScopeTerms): Promise<BudgetState>;
   reserve(ticket: RunTicket, reservation: Reservation): Promise<ReserveAnswer>;
   /** Ends a reservation with what the call took; undefined: nobody knows, so the estimate stands. Once. */
   settle(id: string, actual: Amounts | undefined): Promise<void>;
+  /** Counts a superstep, once, or says which limit is in its way. */
+  beginSuperstep(superstep: Superstep, scopes: readonly string[]): Promise<Exceeded | undefined>;
+  /** What the scope has worked and been suspended in all; it never gets less. */
+  recordTime(scope: string, activeMs: number, suspendedMs: number): Promise<void>;
+  /** From now on what was kept back may be spent. */
+  beginWrapUp(scope: string): Promise<void>;
+  /** Notes in the innermost scope's history that a call was refused, and marks all of them. */
+  noteExceeded(scopes: readonly string[], exceeded: Exceeded): Promise<void>;
+  /** Notes it in the scope's history; the same thing said twice in a row is noted once. */
+  note(event: BudgetEvent): Promise<void>;
   /** Settles, at their estimate, the reservations of runs that are gone; says whether there were any. */
   sweep(scopes: readonly string[]): Promise<boolean>;
   read(scope: string): Promise<BudgetState | undefined>;
@@ -102,50 +181,8 @@ export interface Purse {
   ): Promise<Exceeded | undefined>;
   /** Undefined: nobody knows what it took, so the estimate stands. */
   settle(id: string, actual: Amounts | undefined): Promise<void>;
-  /** Leaves because of a limit: by a pause, or by an error where the caller wants one. */
+  /** Leaves because of a limit: as the scope wants it. */
   refuse(exceeded: Exceeded, kind: "llm" | "tool"): never;
-}
-
-const NANO_PER_USD = 1e9;
-/** Past this, nano-dollars are no whole numbers in JavaScript; nobody means it. */
-const MAX_USD = 9_000_000;
-
-/** @throws InvalidOptionError that names the limit, for NaN, negatives, fractions of a call, text, and unknown names. */
-export function checkBudget(what: string, budget: unknown): asserts budget is Budget {
-  if (typeof budget !== "object" || budget === null) {
-    throw new InvalidOptionError(`Expected \`budget\` of ${what} to be an object such as { usd: 5 }.`);
-  }
-  knownOptions(`\`budget\` of ${what}`, budget, ["usd", "tokens", "modelCalls", "toolCalls", "deadline", "onExceeded"]);
-  const { usd, deadline, onExceeded } = budget as Record<string, unknown>;
-  if (usd !== undefined && !(typeof usd === "number" && usd >= 0 && usd <= MAX_USD)) {
-    throw new InvalidOptionError(
-      `Expected \`budget.usd\` of ${what} to be dollars from 0 to ${MAX_USD}, got ${String(usd)}.`,
-    );
-  }
-  for (const name of ["tokens", "modelCalls", "toolCalls"] as const) {
-    const value: unknown = (budget as Record<string, unknown>)[name];
-    if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0)) continue;
-    throw new InvalidOptionError(
-      `Expected \`budget.${name}\` of ${what} to be a whole number, 0 or more, got ${String(value)}.`,
-    );
-  }
-  if (deadline !== undefined && !(deadline instanceof Date && Number.isFinite(deadline.getTime()))) {
-    throw new InvalidOptionError(`Expected \`budget.deadline\` of ${what} to be a Date.`);
-  }
-  if (onExceeded !== undefined && onExceeded !== "pause" && onExceeded !== "fail") {
-    throw new InvalidOptionError(
-      `Expected \`budget.onExceeded\` of ${what} to be "pause" or "fail", got ${JSON.stringify(onExceeded)}.`,
-    );
-  }
-}
-
-export function storedLimits({ usd, tokens, modelCalls, toolCalls, deadline }: Limits): StoredLimits {
-  return { nanoUsd: usd === undefined ? undefined : nanoUsdOf(usd), tokens, modelCalls, toolCalls, deadline };
-}
-
-/** Dollars as a person writes them, to whole nano-dollars. */
-export function nanoUsdOf(usd: number): bigint {
-  return BigInt(Math.round(usd * NANO_PER_USD));
 }
 
 /** What a recorded call took. Without a known price its dollars count as reserved for it. */
@@ -156,16 +193,4 @@ export function amountsOf(usage: Usage, reserved: Amounts): Amounts {
     modelCalls: 1,
     toolCalls: 0,
   };
-}
-
-/** How much of the scarcest limit is left, from 1 to 0; 1 without limits. */
-export function remainingRatio({ allowed, spent, reserved }: BudgetState): number {
-  const ratio = (limit: bigint | number | undefined, used: bigint | number) =>
-    limit === undefined ? 1 : Number(limit) === 0 ? 0 : Math.max(0, 1 - Number(used) / Number(limit));
-  return Math.min(
-    ratio(allowed.nanoUsd, spent.nanoUsd + reserved.nanoUsd),
-    ratio(allowed.tokens, spent.tokens + reserved.tokens),
-    ratio(allowed.modelCalls, spent.modelCalls + reserved.modelCalls),
-    ratio(allowed.toolCalls, spent.toolCalls + reserved.toolCalls),
-  );
 }

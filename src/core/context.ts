@@ -33,6 +33,14 @@ export function currentStep(): StepContext {
   );
 }
 
+/** A part of a node whose pauses may end with it. */
+export interface ScopePart {
+  /** Sets its calls apart from those beside it. */
+  readonly name: string;
+  /** Whether what left a step in it is caught where the part ends. */
+  catches(error: unknown): boolean;
+}
+
 /** The steps of one attempt at one node. A retry of the node gets a new one, so ordinals start again (G26). */
 export class StepScope {
   readonly #ordinals = new Map<string, number>();
@@ -50,6 +58,7 @@ export class StepScope {
     readonly node: string,
     readonly prefix = "",
     readonly around?: StepScope,
+    readonly part?: ScopePart,
   ) {}
 
   /**
@@ -58,7 +67,7 @@ export class StepScope {
    */
   leave(error: unknown): void {
     this.#left ??= error;
-    this.around?.leave(error);
+    if (this.part?.catches(error) !== true) this.around?.leave(error);
   }
 
   /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */

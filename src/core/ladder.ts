@@ -28,6 +28,11 @@ export function degradeLadder<T extends object>(full: T, ...rungs: readonly Rung
   return { full, rungs: [...rungs].sort((a, b) => b.below - a.below) };
 }
 
+/** The `below` of the lowest rung that applies; 1 while none does. */
+export function rungAt<T>({ rungs }: Ladder<T>, ratio: number): number {
+  return Math.min(1, ...rungs.filter(({ below }) => ratio < below).map(({ below }) => below));
+}
+
 /** What the ladder says when that part is left. Of rungs that apply the lowest counts, over those above it. */
 export function pick<T>({ full, rungs }: Ladder<T>, ratio: number): T {
   return Object.assign({}, full, ...rungs.filter(({ below }) => ratio < below).map(({ use }) => use));

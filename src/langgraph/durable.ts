@@ -77,7 +77,7 @@ export interface Durable {
 export function durable(runtime?: object): Durable {
   const config = runtime as RunnableConfig | undefined;
   const place = locate(config, "durable()");
-  return { step: stepsAt(place, scopeOf(config, place.position.node)), budget: place.run.purse ?? UNLIMITED };
+  return { step: stepsAt(place, scopeOf(config, place.position.node)), budget: place.purse ?? UNLIMITED };
 }
 
 /** The step verbs of one attempt at a node. */
@@ -223,7 +223,8 @@ function movedWrite({ position }: Place, name: string): StepUsageError {
 async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Promise<O> {
   const host = hostAt(place);
   try {
-    return await executeStep(call, host);
+    const execute = () => executeStep(call, host);
+    return await (place.purse === undefined ? execute() : place.purse.time.working(execute));
   } catch (error) {
     const { run } = place;
     const left = run.lost !== undefined ? run.leave() : isUnrecorded(error) ? run.unrecorded(error) : error;

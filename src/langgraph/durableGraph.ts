@@ -3,7 +3,8 @@
 // (run, update, copy, checkpointer) are replaced; everything else is LangGraph's own.
 import type { CompiledStateGraph, StateDefinitionInit, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
-import { type Budget, checkBudget } from "../core/budget.js";
+import type { ThreadBudget } from "../core/budget.js";
+import { checkThreadBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import {
@@ -17,6 +18,7 @@ import {
   updateDurably,
 } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
+import { endAtLimits } from "./endAtLimits.js";
 import { guardNodes } from "./guardNodes.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
@@ -38,7 +40,7 @@ export interface DurableOptions {
    * their own spend from it too. Limits are kept in the database: raise one with `raiseBudget` or `longhaul budget raise`.
    * @default no limit
    */
-  readonly budget?: Budget;
+  readonly budget?: ThreadBudget;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -86,7 +88,9 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   warnOfRetriedNodes(graph);
   const effects = effectsOf(options.operations, options.tools);
   const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects, budget: options.budget };
-  return makeDurable(guardNodes(graph.withConfig({})), settings, graph.checkpointer);
+  const guarded = guardNodes(graph.withConfig({}));
+  const { wrapUp } = options.budget ?? {};
+  return makeDurable(wrapUp === undefined ? guarded : endAtLimits(guarded, wrapUp), settings, graph.checkpointer);
 }
 
 function checkOptions(options: DurableOptions): void {
@@ -101,7 +105,7 @@ function checkOptions(options: DurableOptions): void {
     }
   }
   knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget"]);
-  if (options.budget !== undefined) checkBudget("durableGraph", options.budget);
+  if (options.budget !== undefined) checkThreadBudget(options.budget);
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }

@@ -56,7 +56,7 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);
     resetSubgraphCounter(config);
-    const { purse } = place.run;
+    const { purse } = place;
     await purse?.refresh();
     let update: unknown;
     try {

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
-import type { Budget } from "../core/budget.js";
+import type { ThreadBudget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, NotFoundError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
@@ -14,7 +14,7 @@ import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { Run } from "./run.js";
 import { RunPurse } from "./runPurse.js";
-import { ambientConfig } from "./runtime.js";
+import { ambientConfig, purseOf } from "./runtime.js";
 
 /** What compiled graphs and agents built on them have in common. */
 export interface DurableTarget {
@@ -22,12 +22,21 @@ export interface DurableTarget {
   withConfig(config: { callbacks?: RunnableConfig["callbacks"] }): unknown;
 }
 
+export interface CompiledNode {
+  retryPolicy?: unknown;
+  bound?: unknown;
+  subgraphs?: unknown[];
+  /** The node's code and its edges, as one task; undefined for a node without either. */
+  getNode(): { invoke(input: unknown, config?: RunnableConfig): Promise<unknown> } | undefined;
+}
+
 /** The members of a compiled graph that are replaced. Their types are LangGraph's to change, so they stay loose here. */
 export interface Compiled extends DurableTarget {
   lg_is_pregel: true;
   name?: string;
   config?: RunnableConfig;
-  nodes: Record<string, { retryPolicy?: unknown; bound?: unknown; subgraphs?: unknown[] }>;
+  nodes: Record<string, CompiledNode>;
+  channels: Record<string, unknown>;
   _streamIterator(input: unknown, options?: RunOptions): AsyncGenerator<unknown>;
   bulkUpdateState(config: RunOptions, supersteps: unknown): Promise<RunnableConfig>;
   withConfig(config: object): Compiled;
@@ -78,7 +87,7 @@ export interface RunSettings {
   readonly ledger: Ledger;
   readonly onFork: "ask" | "run";
   readonly effects: Effects;
-  readonly budget: Budget | undefined;
+  readonly budget: ThreadBudget | undefined;
 }
 
 /** Runs the graph under the thread's lease, or joins the run around it. */
@@ -100,19 +109,28 @@ export async function* runDurably(
   let failure: unknown;
   try {
     for (const around of outer) around.innerThreads.add(threadId);
-    run.purse = await RunPurse.open(run, settings.budget, outer.at(0)?.purse);
+    const around = outer.length === 0 ? undefined : (purseOf(options) ?? outer[0]?.purse);
+    run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(input));
+    run.wrapUpNode = settings.budget?.wrapUp?.node;
     await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
     const asked = await withoutStrayResume(graph, input, options, threadId);
     yield* stream(asked, { ...bind(graph, ledger, run, options), durability });
     if (run.lost !== undefined) throw run.leave();
+    if (run.stoppedBy !== undefined) throw run.stoppedBy;
   } catch (error) {
-    failure = run.lost === undefined ? error : run.leave();
+    failure = run.lost === undefined ? (run.stoppedBy ?? error) : run.leave();
     throw failure;
   } finally {
     for (const around of outer) around.innerThreads.delete(threadId);
     await run.end(failure);
   }
+}
+
+/** Whether the thread is given something to do, and not told to go on. */
+function isNewInput(input: unknown): boolean {
+  if (input === null || input === undefined) return false;
+  return !isCommand(input) || input.resume === undefined;
 }
 
 /** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */

@@ -54,6 +54,6 @@ function guardRunnable(runnable: Invokable): Invokable {
 }
 
 /** The same object but for these members. */
-function derived<T extends object>(of: T, members: object): T {
+export function derived<T extends object>(of: T, members: object): T {
   return Object.assign(Object.create(of) as T, members);
 }

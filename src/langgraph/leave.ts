@@ -13,14 +13,17 @@ const PREFIX = "longhaul:";
 export interface DrainReason {
   /**
    * `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another.
-   * `unrecorded`: the database could not be reached; run it again when it is back.
+   * `unrecorded`: the database could not be reached; run it again when it is back. `limit`: a budget was used up, and what
+   * should have ended with what there was is not here. `idle`: nothing happened for the budget's `idleMs`.
    */
-  readonly kind: "due" | "busy" | "lost" | "unrecorded";
+  readonly kind: "due" | "busy" | "lost" | "unrecorded" | "limit" | "idle";
   readonly threadId: string;
   readonly message: string;
   /** ISO 8601, database time. */
   readonly dueAt?: string;
   readonly idempotencyKey?: string;
+  /** The scope that ends because of a limit. */
+  readonly scope?: string;
 }
 
 export function drained(reason: DrainReason): GraphDrained {
@@ -71,16 +74,40 @@ export function atLimit(exceeded: Exceeded, threadId: string): GraphInterrupt {
   return new GraphInterrupt([{ id: sha256(`budget ${scope} ${limit}`).slice(0, 32), value }]);
 }
 
+/** Ends the scope `finishes` with what it has: what is in it is left until its edge is reached. */
+export function finishing(exceeded: Exceeded, threadId: string, finishes: string): GraphDrained {
+  return drained({ kind: "limit", threadId, message: limitMessage(exceeded), scope: finishes });
+}
+
+/** The scope that an error ends, if it is one that ends a scope. */
+export function scopeEndedBy(error: unknown): string | undefined {
+  const reason = drainReason(error);
+  return reason?.kind === "limit" ? reason.scope : undefined;
+}
+
 export function limitMessage({ scope, limit, allowed, spent, reserved, requested }: Exceeded): string {
   if (limit === "deadline") {
     return `The deadline of the budget "${scope}" is over since ${show(limit, allowed)}. Nothing was sent. Give the thread a later one in code.`;
   }
-  const flag = { usd: "--usd", tokens: "--tokens", modelCalls: "--model-calls", toolCalls: "--tool-calls" }[limit];
+  const flag = FLAGS[limit];
+  if (limit === "iterations" || limit === "activeMs") {
+    const spentIt = limit === "iterations" ? `${spent} supersteps were begun` : `it has worked for ${spent} ms`;
+    return `The budget "${scope}" allows ${limit} of ${allowed}, and ${spentIt}. Nothing was sent. Raise it: longhaul budget raise ${quoted(scope)} ${flag} <more> --by <who>`;
+  }
   return (
     `The budget "${scope}" allows ${limit} of ${show(limit, allowed)}: ${show(limit, spent)} are spent, ${show(limit, reserved)} held by calls under way, ` +
     `and the next call may take ${show(limit, requested)}. Nothing was sent. Raise it: longhaul budget raise ${quoted(scope)} ${flag} <more> --by <who>`
   );
 }
+
+const FLAGS = {
+  usd: "--usd",
+  tokens: "--tokens",
+  modelCalls: "--model-calls",
+  toolCalls: "--tool-calls",
+  iterations: "--iterations",
+  activeMs: "--active-ms",
+};
 
 /** As a shell takes it. */
 function quoted(text: string): string {

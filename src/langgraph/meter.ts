@@ -9,6 +9,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
 import type { Run } from "./run.js";
+import type { RunPurse } from "./runPurse.js";
 import { UnrecordedCalls } from "./unrecordedCalls.js";
 
 /** Where in a run a model call is made. */
@@ -17,6 +18,8 @@ export interface CallPlace {
   /** Distinguishes the tools that one ToolNode runs side by side in one task. */
   readonly toolCallId: string | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** The budget that pays there; undefined: the thread's. */
+  readonly purse?: RunPurse | undefined;
   /** The callback run is the node's own: with it the attempt ends. */
   readonly isNode?: true;
 }
@@ -52,6 +55,17 @@ export class Meter extends GraphCallbackHandler {
     return runId === undefined ? undefined : this.#places.get(runId);
   }
 
+  /** The budget that pays for what the callback run `runId` does. */
+  purseAt(runId: string | undefined): RunPurse | undefined {
+    return this.placeOf(runId)?.purse ?? this.run.purse;
+  }
+
+  /** What the callback run does from here on is in a part of the node, which pays from its own budget. */
+  enter(runId: string, scope: StepScope, purse: RunPurse): void {
+    const place = this.placeOf(runId);
+    if (place !== undefined) this.#places.set(runId, { ...place, scope, purse });
+  }
+
   /** The attempt at the task begins to count its subgraph calls. */
   countsSubgraphsAnew(taskNs: string): void {
     this.#attempts.set(taskNs, 1);
@@ -77,7 +91,7 @@ export class Meter extends GraphCallbackHandler {
     this.run.interrupted = true;
   }
 
-  override handleChainStart(
+  override async handleChainStart(
     _chain: unknown,
     _inputs: unknown,
     runId: string,
@@ -86,16 +100,18 @@ export class Meter extends GraphCallbackHandler {
     metadata: Record<string, unknown> = {},
     _runType?: string,
     runName?: string,
-  ): void {
+  ): Promise<void> {
     const node = metadata["langgraph_node"];
     const ns = String(metadata["langgraph_checkpoint_ns"] ?? "");
     // A node's own run opens a new attempt; everything below it belongs to that attempt. A chain of the user's may have
     // the node's name too: the node's own run is the outermost of its task.
     const outermost = this.placeOf(parentRunId)?.metadata["langgraph_checkpoint_ns"] !== ns;
     if (typeof node === "string" && node === runName && outermost) {
-      const scope = new StepScope(node, "", this.placeOf(parentRunId)?.scope);
-      this.#places.set(runId, { scope, toolCallId: undefined, metadata, isNode: true });
+      const around = this.placeOf(parentRunId);
+      const scope = new StepScope(node, "", around?.scope);
+      this.#places.set(runId, { scope, toolCallId: undefined, metadata, purse: around?.purse, isNode: true });
       this.#attempts.set(ns, (this.#attempts.get(ns) ?? 0) + 1);
+      await this.#beginsNode(runId, node, ns, metadata);
     } else this.#inherit(runId, parentRunId, metadata);
   }
 
@@ -112,9 +128,9 @@ export class Meter extends GraphCallbackHandler {
     if (toolCallId === undefined || toolCallId === "") this.#inherit(runId, parentRunId, metadata);
     else {
       const scope = new StepScope(runName ?? "tool", `in:${toolCallId}:`, this.placeOf(parentRunId)?.scope);
-      this.#places.set(runId, { scope, toolCallId, metadata });
+      this.#places.set(runId, { scope, toolCallId, metadata, purse: this.placeOf(parentRunId)?.purse });
     }
-    await this.#leaving(runId, this.#unrecorded.toolStarts(runId, metadata));
+    await this.#leaving(runId, this.#unrecorded.toolStarts(runId, metadata, this.purseAt(runId)));
   }
 
   override async handleChatModelStart(
@@ -127,7 +143,10 @@ export class Meter extends GraphCallbackHandler {
     metadata: Record<string, unknown> = {},
   ): Promise<void> {
     this.#inherit(runId, parentRunId, metadata);
-    await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, extra, metadata));
+    await this.#leaving(
+      runId,
+      this.#unrecorded.modelStarts(runId, messages, { extra, metadata, purse: this.purseAt(runId) }),
+    );
   }
 
   /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
@@ -181,7 +200,21 @@ export class Meter extends GraphCallbackHandler {
       scope: parent?.scope ?? new StepScope(node),
       toolCallId: parent?.toolCallId,
       metadata,
+      purse: parent?.purse,
     });
+  }
+
+  /** Counts the node's superstep, and opens what is kept back when it is the thread's wrap-up. */
+  async #beginsNode(runId: string, node: string, ns: string, metadata: Record<string, unknown>): Promise<void> {
+    const purse = this.purseAt(runId);
+    const { threadId, innerThreads, wrapUpNode } = this.run;
+    const thread = String(metadata["thread_id"] ?? threadId);
+    if (purse === undefined || innerThreads.has(thread)) return;
+    if (node === wrapUpNode && thread === threadId && !ns.includes("|")) await this.run.purse?.beginWrapUp();
+    if (!purse.limitsSupersteps) return;
+    const checkpointNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
+    const superstep = Number(metadata["langgraph_step"] ?? 0);
+    await this.#leaving(runId, purse.beginSuperstep({ threadId: thread, checkpointNs, superstep }));
   }
 }
 

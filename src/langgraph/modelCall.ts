@@ -150,8 +150,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   how: { ask: (signal: AbortSignal) => Promise<ModelAnswer<T>>; classify?: Classifier },
 ): Promise<T> {
   const called = meter.placeOf(manager?.runId);
-  const place =
-    called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called.metadata, options.signal);
+  const place = called === undefined ? locate(undefined, "A durable model") : locateCall(meter, called, options.signal);
   const scope =
     called?.scope ?? scopeAt(undefined) ?? meter.scopeOfTask(place.position.checkpointNs, place.position.node);
   const request = describeRequest(model, messages, options);
@@ -169,10 +168,10 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     input: request,
     storeInput: false,
     codec: messageCodec,
-    callSite: `model:${called?.toolCallId ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
+    callSite: `model:${called?.toolCallId ?? scope.part?.name ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
     options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
     usageOf: () => usage,
-    spends: () => estimateModelCall(askedModel(model, messages, options), prices, meter.run.purse?.limitsUsd === true),
+    spends: () => estimateModelCall(askedModel(model, messages, options), prices, place.purse?.limitsUsd === true),
     run: async ({ signal }) => {
       const answer = await how.ask(signal).catch(async (error: unknown) => {
         if (!(error instanceof BrokenOff)) throw error;

@@ -36,7 +36,7 @@ export async function operateOn<T>(
 function outsideHost(run: Run, threadId: string): StepHost {
   const position = { threadId, node: "", taskId: "", checkpointNs: "", checkpointId: "", superstep: 0 };
   return {
-    ...hostAt({ run, position, bases: [], signal: run.signal }),
+    ...hostAt({ run, position, bases: [], signal: run.signal, purse: undefined }),
     pause: ([first]) => {
       throw new OutcomeUnknownError(
         first?.question.message ?? "",

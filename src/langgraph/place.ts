@@ -1,6 +1,7 @@
 // Where in a running graph some code runs.
 import type { StepPosition } from "../core/step.js";
 import type { Run } from "./run.js";
+import type { RunPurse } from "./runPurse.js";
 
 /** A place in a running graph. */
 export interface Place {
@@ -9,6 +10,8 @@ export interface Place {
   /** Every (namespace, checkpoint id) that the position was made from; empty when it cannot be seen. */
   readonly bases: readonly (readonly [string, string])[];
   readonly signal: AbortSignal;
+  /** The budget that pays here; undefined when nothing limits it. */
+  readonly purse: RunPurse | undefined;
   /** LangGraph gave it another identity than on the attempt before, under which a write would happen twice (G4). */
   readonly moved?: boolean;
   /** Whether a question of `interrupt()` stands unanswered here. */

@@ -8,7 +8,7 @@ import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
-import { drained } from "./leave.js";
+import { drained, drainReason } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import type { RunPurse } from "./runPurse.js";
 
@@ -47,6 +47,8 @@ export class Run implements RunBinding {
   readonly innerThreads = new Set<string>();
   /** Undefined when nothing limits what the thread spends. */
   purse: RunPurse | undefined;
+  /** The node that ends the thread with what there is, where its budget names one. */
+  wrapUpNode: string | undefined;
   /** How work from outside the graph leaves the thread; undefined: as it was. */
   leaves: ThreadEnd | undefined;
   /** What the graph declares, by name. */
@@ -56,6 +58,7 @@ export class Run implements RunBinding {
   readonly #controller = new AbortController();
   readonly #lease: HeldLease;
   #lost: LonghaulError | undefined;
+  #stoppedBy: Error | undefined;
 
   private constructor(
     readonly ledger: Ledger,
@@ -114,6 +117,17 @@ export class Run implements RunBinding {
     this.#controller.abort(error);
   }
 
+  /** Ends the run with this: what is under way is aborted. */
+  stop(error: Error): void {
+    this.#stoppedBy ??= error;
+    this.#controller.abort(error);
+  }
+
+  /** Set when something else than the graph ended the run. */
+  get stoppedBy(): Error | undefined {
+    return this.#stoppedBy;
+  }
+
   /** Counts one more retry, as long as the run has any left (R12). */
   mayRetry(): boolean {
     return this.#retriesLeft-- > 0;
@@ -142,6 +156,7 @@ export class Run implements RunBinding {
     this.ended = true;
     // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.
     await Promise.allSettled(this.open.values());
+    await this.purse?.time.close();
     this.#lease?.stop();
     if (this.#lost !== undefined) return;
     const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
@@ -153,7 +168,8 @@ export class Run implements RunBinding {
   }
 
   #endedAs(error: unknown): RunEnd {
-    if (this.interrupted) return "waiting";
+    const reason = drainReason(error)?.kind;
+    if (this.interrupted || reason === "limit" || reason === "idle") return "waiting";
     if (this.dueAt !== undefined) return "due";
     return error === undefined ? "done" : "failed";
   }

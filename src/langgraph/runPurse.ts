@@ -1,12 +1,26 @@
-// A run's way to its budgets: its thread's own scope, and those of the run that it is made in, which pay as well.
-import type { Amounts, Budget, BudgetLedger, BudgetState, Exceeded, Purse } from "../core/budget.js";
-import { remainingRatio, storedLimits } from "../core/budget.js";
+// A run's way to its budgets: the scope that some code runs in, and those around it, which pay as well.
+import type {
+  Amounts,
+  Budget,
+  BudgetLedger,
+  BudgetState,
+  Exceeded,
+  OnExceeded,
+  Purse,
+  ScopeBudget,
+  Superstep,
+  ThreadBudget,
+} from "../core/budget.js";
+import { keptOf, storedLimits } from "../core/budgetOptions.js";
 import { BudgetExceededError, LeaseLostError } from "../core/errors.js";
-import { type Ladder, pick } from "../core/ladder.js";
+import { type Ladder, pick, rungAt } from "../core/ladder.js";
 import type { RunTicket } from "../core/ledger.js";
-import { atLimit, limitMessage } from "./leave.js";
+import { remainingRatio, shareOf } from "../core/remaining.js";
+import { exceededBy, type Required } from "../core/require.js";
+import { atLimit, finishing, limitMessage } from "./leave.js";
+import { WorkTime } from "./workTime.js";
 
-/** What a node sees of its thread's budget. */
+/** What a node sees of the budget that it runs in. */
 export interface BudgetView {
   /** The scope's name; empty without a budget. */
   readonly scope: string;
@@ -14,10 +28,20 @@ export interface BudgetView {
   readonly remainingRatio: number;
   /** What the scope has spent, in nano-dollars. 0 without a budget. */
   readonly spentNanoUsd: bigint;
-  /** What a `degradeLadder` says now. */
+  /** Whether a call in the scope was refused since its limits were last raised: something is then missing. */
+  readonly exceeded: boolean;
+  /** What a `degradeLadder` says now. Each change of rung is noted in the budget's history. */
   pick<T>(ladder: Ladder<T>): T;
   /** Looks again: the figures are those of the node's start. */
   refresh(): Promise<void>;
+  /**
+   * Pauses unless so much is left, as a call does that is refused; once the limit is raised, the node goes on. Nothing is
+   * held back.
+   *
+   * @example
+   * await budget.require({ usd: 0.5 });
+   */
+  require(amounts: Required): Promise<void>;
 }
 
 /** What a purse needs of the run whose it is. */
@@ -28,51 +52,72 @@ export interface PayingRun {
   readonly signal: AbortSignal;
   lose(error: LeaseLostError): void;
   leave(): Error;
+  /** Ends the run with this. */
+  stop(error: Error): void;
 }
 
 /** How often a call that waits for others looks whether they have left enough. */
 const HOLD_LOOK_MS = 250;
 
 export class RunPurse implements Purse, BudgetView {
+  /** Counts the scope's working time where something limits it. */
+  readonly time: WorkTime;
   readonly #run: PayingRun;
-  readonly #ledger: BudgetLedger;
-  readonly #onExceeded: "pause" | "fail";
+  readonly #own: Budget;
   readonly #outer: RunPurse | undefined;
+  readonly #supersteps = new Map<string, Promise<void>>();
+  readonly #rungs = new WeakMap<object, number>();
   #state: BudgetState;
 
-  private constructor(
-    run: PayingRun,
-    ledger: BudgetLedger,
-    budget: Budget,
-    state: BudgetState,
-    outer: RunPurse | undefined,
-  ) {
+  private constructor(run: PayingRun, own: ThreadBudget, state: BudgetState, outer: RunPurse | undefined) {
     this.#run = run;
-    this.#ledger = ledger;
-    this.#onExceeded = budget.onExceeded ?? "pause";
+    this.#own = own;
     this.#state = state;
     this.#outer = outer;
+    this.time = new WorkTime(run, state, own, outer?.time);
   }
 
-  /** Opens the thread's scope below that of the run around it; undefined when neither has a budget. */
+  /**
+   * Opens the thread's scope below that of the run around it; undefined when neither has a budget.
+   *
+   * @param anew new input to a thread whose budget is one `per: "run"`
+   */
   static async open(
     run: PayingRun,
-    budget: Budget | undefined,
+    budget: ThreadBudget | undefined,
     outer: RunPurse | undefined,
+    anew = false,
   ): Promise<RunPurse | undefined> {
     if (budget === undefined && outer === undefined) return undefined;
-    const { ticket, budgets } = run;
-    const limits = storedLimits(budget ?? {});
-    const state = await budgets.open(ticket, ticket.threadId, outer?.scope, limits);
-    return new RunPurse(run, budgets, budget ?? { onExceeded: outer?.onExceeded ?? "pause" }, state, outer);
+    const terms = {
+      scope: run.threadId,
+      parent: outer?.scope,
+      limits: storedLimits(budget ?? {}),
+      kept: keptOf(budget?.wrapUp),
+      once: false,
+      anew: anew && budget?.per === "run",
+    };
+    return new RunPurse(run, budget ?? {}, await run.budgets.open(run.ticket, terms), outer);
+  }
+
+  /** Opens a scope within this one, or finds it as it is left. */
+  async openScope(scope: string, budget: ScopeBudget): Promise<RunPurse> {
+    const { share, ...own } = budget;
+    const asked = storedLimits(own);
+    const limits = share === undefined ? asked : shareOf(share, await this.#chain(), asked);
+    const terms = {
+      scope,
+      parent: this.scope,
+      limits,
+      kept: keptOf(undefined),
+      once: share !== undefined,
+      anew: false,
+    };
+    return new RunPurse(this.#run, own, await this.#run.budgets.open(this.#run.ticket, terms), this);
   }
 
   get scope(): string {
     return this.#state.scope;
-  }
-
-  get onExceeded(): "pause" | "fail" {
-    return this.#onExceeded;
   }
 
   /** Every scope that pays, this one first. */
@@ -93,13 +138,35 @@ export class RunPurse implements Purse, BudgetView {
     return this.#state.spent.nanoUsd;
   }
 
+  get exceeded(): boolean {
+    return this.#state.exceeded;
+  }
+
   pick<T>(ladder: Ladder<T>): T {
-    return pick(ladder, this.remainingRatio);
+    const ratio = this.remainingRatio;
+    const rung = rungAt(ladder, ratio);
+    const before = this.#rungs.get(ladder) ?? 1;
+    this.#rungs.set(ladder, rung);
+    if (rung !== before) {
+      const kind = rung < before ? "degraded" : "restored";
+      const detail = { below: rung, remainingRatio: ratio };
+      // The history is for people; a node does not wait for it, or fail with it.
+      this.#run.budgets.note({ scope: this.scope, kind, detail }).catch(() => undefined);
+    }
+    return pick(ladder, ratio);
   }
 
   async refresh(): Promise<void> {
-    this.#state = (await this.#ledger.read(this.scope)) ?? this.#state;
+    this.#state = (await this.#run.budgets.read(this.scope)) ?? this.#state;
     await this.#outer?.refresh();
+  }
+
+  async require(amounts: Required): Promise<void> {
+    await this.refresh();
+    const exceeded = exceededBy(amounts, await this.#chain());
+    if (exceeded === undefined) return;
+    await this.#note(exceeded);
+    throw atLimit(exceeded, this.#run.threadId);
   }
 
   async hold(
@@ -107,31 +174,84 @@ export class RunPurse implements Purse, BudgetView {
     { stepKey, attempt }: { stepKey: string | undefined; attempt: number },
     request: Amounts,
   ): Promise<Exceeded | undefined> {
-    const { ticket, signal, threadId } = this.#run;
+    const { ticket, signal, threadId, budgets } = this.#run;
+    await this.time.record();
     for (;;) {
-      const answer = await this.#ledger.reserve(ticket, { id, stepKey, attempt, scopes: this.scopes, request });
+      const answer = await budgets.reserve(ticket, { id, stepKey, attempt, scopes: this.scopes, request });
       if ("reserved" in answer) return undefined;
       if ("lost" in answer) {
         this.#run.lose(new LeaseLostError(`The thread "${threadId}" was taken over by another run.`));
         throw this.#run.leave();
       }
       const { exceeded } = answer;
-      if (await this.#ledger.sweep(this.scopes)) continue;
-      if (!mayBeFreed(exceeded)) return exceeded;
-      await new Promise((resolve) => setTimeout(resolve, HOLD_LOOK_MS));
+      if (await budgets.sweep(this.scopes)) continue;
+      if (!mayBeFreed(exceeded)) {
+        await this.#note(exceeded);
+        return exceeded;
+      }
+      await this.time.waiting(() => new Promise((resolve) => setTimeout(resolve, HOLD_LOOK_MS)));
       signal.throwIfAborted();
     }
   }
 
   settle(id: string, actual: Amounts | undefined): Promise<void> {
-    return this.#ledger.settle(id, actual);
+    return this.#run.budgets.settle(id, actual);
+  }
+
+  /** Whether something limits supersteps, or the time in which they may start. */
+  get limitsSupersteps(): boolean {
+    const { iterations, activeMs, deadline } = this.#state.allowed;
+    const own = iterations !== undefined || activeMs !== undefined || deadline !== undefined;
+    return own || this.#outer?.limitsSupersteps === true;
+  }
+
+  /** Counts a superstep when its first node starts; throws where a limit does not allow it. */
+  beginSuperstep(superstep: Superstep): Promise<void> {
+    const name = JSON.stringify(superstep);
+    const begun = this.#supersteps.get(name) ?? this.#countSuperstep(superstep);
+    this.#supersteps.set(name, begun);
+    return begun;
+  }
+
+  async #countSuperstep(superstep: Superstep): Promise<void> {
+    await this.time.record();
+    const exceeded = await this.#run.budgets.beginSuperstep(superstep, this.scopes);
+    if (exceeded === undefined) return;
+    await this.#note(exceeded);
+    this.refuse(exceeded, "llm");
+  }
+
+  /** The node begins that wraps the thread up. */
+  async beginWrapUp(): Promise<void> {
+    await this.#run.budgets.beginWrapUp(this.scope);
+    this.#state = { ...this.#state, wrappingUp: true };
   }
 
   refuse(exceeded: Exceeded, kind: "llm" | "tool"): never {
     const { threadId } = this.#run;
-    if (kind === "llm" && this.#onExceeded === "fail")
-      throw new BudgetExceededError(limitMessage(exceeded), { threadId });
+    const { policy, of } = this.#policy();
+    if (policy === "finish" && !of.#state.wrappingUp) throw finishing(exceeded, threadId, of.scope);
+    if (policy === "fail" && kind === "llm") throw new BudgetExceededError(limitMessage(exceeded), { threadId });
     throw atLimit(exceeded, threadId);
+  }
+
+  /** What the innermost scope says that says anything. */
+  #policy(): { policy: OnExceeded; of: RunPurse } {
+    const { onExceeded } = this.#own;
+    if (onExceeded !== undefined || this.#outer === undefined) return { policy: onExceeded ?? "pause", of: this };
+    return this.#outer.#policy();
+  }
+
+  async #note(exceeded: Exceeded): Promise<void> {
+    await this.#run.budgets.noteExceeded(this.scopes, exceeded);
+    for (let purse: RunPurse | undefined = this; purse !== undefined; purse = purse.#outer)
+      purse.#state = { ...purse.#state, exceeded: true };
+  }
+
+  /** How this scope and those around it stand now. */
+  async #chain(): Promise<BudgetState[]> {
+    const states = await Promise.all(this.scopes.map((scope) => this.#run.budgets.read(scope)));
+    return states.filter((state) => state !== undefined);
   }
 }
 
@@ -148,6 +268,8 @@ export const UNLIMITED: BudgetView = {
   scope: "",
   remainingRatio: 1,
   spentNanoUsd: 0n,
+  exceeded: false,
   pick: (ladder) => pick(ladder, 1),
   refresh: async () => {},
+  require: async () => {},
 };

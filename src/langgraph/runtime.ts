@@ -10,9 +10,10 @@ import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, paused } from "./leave.js";
-import { isControlFlow, type Meter, meterIn } from "./meter.js";
+import { type CallPlace, isControlFlow, type Meter, meterIn } from "./meter.js";
 import type { Place } from "./place.js";
 import { overtakenWrite, relationTo } from "./relation.js";
+import type { RunPurse } from "./runPurse.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;
@@ -39,7 +40,13 @@ export function locate(config: RunnableConfig | undefined, what: string): Place 
   return {
     ...placeAt(meter, found.metadata ?? {}, found),
     signal: signalOf(meter, found.signal),
+    purse: purseOf(config),
   };
+}
+
+/** The budget that pays for what is done under a config. */
+export function purseOf(config: RunnableConfig | undefined): RunPurse | undefined {
+  return callbackPlace(config)?.purse ?? (meterIn(config) ?? meterIn(ambientConfig()))?.run.purse;
 }
 
 /** Aborted with the call or with its run. A node may wait for any number of steps on it at once. */
@@ -50,14 +57,11 @@ function signalOf({ run }: Meter, signal: AbortSignal | undefined): AbortSignal 
 }
 
 /** The place of a model call, from its own callbacks: generators lose the async context. */
-export function locateCall(
-  meter: Meter,
-  metadata: Readonly<Record<string, unknown>>,
-  signal: AbortSignal | undefined,
-): Place {
+export function locateCall(meter: Meter, called: CallPlace, signal: AbortSignal | undefined): Place {
   return {
-    ...placeAt(meter, metadata, ambientConfig()),
+    ...placeAt(meter, called.metadata, ambientConfig()),
     signal: signalOf(meter, signal),
+    purse: called.purse ?? meter.run.purse,
   };
 }
 
@@ -66,7 +70,7 @@ function placeAt(
   meter: Meter,
   metadata: Readonly<Record<string, unknown>>,
   config: RunnableConfig | undefined,
-): Omit<Place, "signal"> {
+): Omit<Place, "signal" | "purse"> {
   const ns = String(metadata["langgraph_checkpoint_ns"] ?? metadata["checkpoint_ns"] ?? "");
   const parentNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
   const bases = basesOf(config, parentNs);
@@ -131,17 +135,24 @@ export function scopeOf(config: RunnableConfig | undefined, node: string): StepS
 }
 
 export function scopeAt(config: RunnableConfig | undefined): StepScope | undefined {
-  for (const candidate of [config, ambientConfig()]) {
-    const manager = candidate?.callbacks;
-    const parentRunId = manager instanceof CallbackManager ? manager.getParentRunId() : undefined;
-    const place = meterIn(candidate)?.placeOf(parentRunId);
-    if (place !== undefined) return place.scope;
-  }
+  const place = callbackPlace(config);
+  if (place !== undefined) return place.scope;
   const attempt = (config as LangGraphRunnableConfig | undefined)?.executionInfo ?? ambientConfig()?.executionInfo;
   if (attempt === undefined) return undefined;
   const scope = scopes.get(attempt) ?? new StepScope(String(config?.metadata?.["langgraph_node"] ?? ""));
   scopes.set(attempt, scope);
   return scope;
+}
+
+/** The callback run around some code, as its meter knows it. */
+function callbackPlace(config: RunnableConfig | undefined): CallPlace | undefined {
+  for (const candidate of [config, ambientConfig()]) {
+    const manager = candidate?.callbacks;
+    const parentRunId = manager instanceof CallbackManager ? manager.getParentRunId() : undefined;
+    const place = meterIn(candidate)?.placeOf(parentRunId);
+    if (place !== undefined) return place;
+  }
+  return undefined;
 }
 
 /**
@@ -199,13 +210,13 @@ export function hostAt(place: Place): StepHost {
     assertLive,
     isControlFlow,
     mayRetry: () => run.mayRetry(),
-    purse: run.purse,
+    purse: place.purse,
     onStep: run.onStep,
   };
 }
 
 /** Near times are waited for here, on the ledger's clock; for far ones the thread is left and woken. */
-async function waitUntil({ run, signal }: Place, dueAt: Date, reason: string, key: string): Promise<void> {
+async function waitUntil({ run, signal, purse }: Place, dueAt: Date, reason: string, key: string): Promise<void> {
   for (;;) {
     const leftMs = dueAt.getTime() - (await run.steps.now()).getTime();
     if (leftMs <= 0) return;
@@ -214,7 +225,8 @@ async function waitUntil({ run, signal }: Place, dueAt: Date, reason: string, ke
       const message = `Waits until ${dueAt.toISOString()}: ${reason}. Run the thread again then, with null as input.`;
       throw drained({ kind: "due", threadId: run.threadId, message, dueAt: dueAt.toISOString(), idempotencyKey: key });
     }
-    await sleep(Math.min(leftMs, WAIT_LOOK_MS), signal);
+    const look = () => sleep(Math.min(leftMs, WAIT_LOOK_MS), signal);
+    await (purse === undefined ? look() : purse.time.waiting(look));
   }
 }
 

@@ -8,12 +8,16 @@ import { priceNanoUsd } from "../core/price.js";
 import { LEDGER_PARTS } from "./ledger.js";
 import { estimateModelCall, outputCapIn } from "./modelEstimate.js";
 import type { Run } from "./run.js";
+import type { RunPurse } from "./runPurse.js";
 
 /** Under this name a wrapper says that its calls are recorded steps, which are paid for there. */
 export const RECORDED = "longhaul_recorded";
 
 type Metadata = Readonly<Record<string, unknown>>;
 interface OpenCall {
+  readonly purse: RunPurse;
+  /** The call is no piece of work any more. */
+  end(): void;
   readonly request: Amounts;
   readonly model: string | undefined;
   readonly provider: string | undefined;
@@ -31,10 +35,8 @@ export class UnrecordedCalls {
   async modelStarts(
     id: string,
     messages: readonly BaseMessage[][],
-    extra: Metadata,
-    metadata: Metadata,
+    { extra, metadata, purse }: { extra: Metadata; metadata: Metadata; purse: RunPurse | undefined },
   ): Promise<void> {
-    const { purse } = this.#run;
     if (purse === undefined || !this.#isOurs(metadata)) return;
     const parameters = extra["invocation_params"];
     const model = textIn(metadata, "ls_model_name") ?? textIn(parameters, "model") ?? "";
@@ -53,13 +55,13 @@ export class UnrecordedCalls {
       this.#run.ledger[LEDGER_PARTS].prices,
       purse.limitsUsd,
     );
-    await this.#hold(id, request, { request, model, provider });
+    await this.#hold(id, purse, { request, model, provider });
   }
 
-  async toolStarts(id: string, metadata: Metadata): Promise<void> {
-    if (this.#run.purse === undefined || !this.#isOurs(metadata)) return;
+  async toolStarts(id: string, metadata: Metadata, purse: RunPurse | undefined): Promise<void> {
+    if (purse === undefined || !this.#isOurs(metadata)) return;
     const request = { ...NOTHING, toolCalls: 1 };
-    await this.#hold(id, request, { request, model: undefined, provider: undefined });
+    await this.#hold(id, purse, { request, model: undefined, provider: undefined });
   }
 
   /** Never throws: a call that was paid for must not be lost, and made again, for its accounting. */
@@ -67,25 +69,32 @@ export class UnrecordedCalls {
     const call = this.#open.get(id);
     if (call === undefined) return;
     this.#open.delete(id);
+    call.end();
     const actual = result === undefined ? undefined : await this.#actual(call, result).catch(() => undefined);
-    await this.#run.purse?.settle(id, actual).catch(() => undefined);
+    await call.purse.settle(id, actual).catch(() => undefined);
   }
 
   async fails(id: string, error: unknown): Promise<void> {
     const call = this.#open.get(id);
     if (call === undefined) return;
     this.#open.delete(id);
+    call.end();
     const { modelCalls, toolCalls } = call.request;
     const sent = classify(error) === "unknown-sent";
     const actual = sent ? undefined : { ...NOTHING, modelCalls, toolCalls };
-    await this.#run.purse?.settle(id, actual).catch(() => undefined);
+    await call.purse.settle(id, actual).catch(() => undefined);
   }
 
-  async #hold(id: string, request: Amounts, call: OpenCall): Promise<void> {
-    const { purse } = this.#run;
-    const exceeded = await purse?.hold(id, { stepKey: undefined, attempt: 1 }, request);
-    if (exceeded !== undefined) purse?.refuse(exceeded, call.model === undefined ? "tool" : "llm");
-    this.#open.set(id, call);
+  async #hold(id: string, purse: RunPurse, call: Omit<OpenCall, "purse" | "end">): Promise<void> {
+    const end = purse.time.begins();
+    try {
+      const exceeded = await purse.hold(id, { stepKey: undefined, attempt: 1 }, call.request);
+      if (exceeded !== undefined) purse.refuse(exceeded, call.model === undefined ? "tool" : "llm");
+    } catch (error) {
+      end();
+      throw error;
+    }
+    this.#open.set(id, { ...call, purse, end });
   }
 
   /** Its wrapper pays for a recorded call; a run inside this one, on a thread of its own, for what is made there. */
@@ -93,7 +102,10 @@ export class UnrecordedCalls {
     return metadata[RECORDED] !== true && !this.#run.innerThreads.has(String(metadata["thread_id"]));
   }
 
-  async #actual({ model = "", provider, request }: OpenCall, result: LLMResult): Promise<Amounts | undefined> {
+  async #actual(
+    { model = "", provider, request }: Pick<OpenCall, "model" | "provider" | "request">,
+    result: LLMResult,
+  ): Promise<Amounts | undefined> {
     let used: Amounts = { ...NOTHING, modelCalls: 1 };
     for (const generation of result.generations.flat()) {
       const usage = (generation as { message?: { usage_metadata?: Usage } }).message?.usage_metadata;

@@ -2,30 +2,57 @@
 // and moves sums and reservations in one transaction: they always agree.
 import type {
   Amounts,
+  BudgetEvent,
   BudgetLedger,
-  BudgetState,
   Exceeded,
   LimitName,
   Reservation,
   ReserveAnswer,
-  StoredLimits,
+  ScopeTerms,
+  Superstep,
 } from "../core/budget.js";
 import type { RunTicket } from "../core/ledger.js";
+import { AMOUNTS, each, readBudget, TOTALS } from "./budgetRows.js";
 import type { Database } from "./pool.js";
 import { hexToBytes, NOW } from "./stepRows.js";
 
-const KINDS = ["nano_usd", "tokens", "model_calls", "tool_calls"] as const;
-const each = (text: (kind: (typeof KINDS)[number], i: number) => string) => KINDS.map(text).join(", ");
-
-const STATE = `select b.scope, b.thread_id, b.parent, b.deadline,
-  ${each((kind) => `b.limit_${kind} + b.raised_${kind} as allowed_${kind}, b.spent_${kind}, b.reserved_${kind}`)} from {schema}.budgets b`;
-
+// $1 scope, $2 thread, $3 parent, $4 whether the limits are those of the first opening, $5 deadline, $6 to $11 limits, $12 to $15
+// what is kept back.
 const OPEN = `
-insert into {schema}.budgets as b (scope, thread_id, parent, depth, ${each((kind) => `limit_${kind}`)}, deadline)
-select $1::text, $2::text, $3::text, coalesce((select depth + 1 from {schema}.budgets where scope = $3), 0),
-  $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::timestamptz
+insert into {schema}.budgets as b (scope, thread_id, parent, depth, deadline, ${each(TOTALS, (name) => `limit_${name}`)},
+  ${each(AMOUNTS, (name) => `kept_${name}`)})
+select $1::text, $2::text, $3::text, coalesce((select depth + 1 from {schema}.budgets where scope = $3), 0), $5::timestamptz,
+  ${each(TOTALS, (_, i) => `$${i + 6}::bigint`)}, ${each(AMOUNTS, (_, i) => `$${i + 12}::bigint`)}
 on conflict (scope) do update set parent = excluded.parent, depth = excluded.depth, deadline = excluded.deadline,
-  ${each((kind) => `limit_${kind} = excluded.limit_${kind}`)}`;
+  ${each(TOTALS, (name) => `limit_${name} = case when $4::boolean then b.limit_${name} else excluded.limit_${name} end`)},
+  ${each(AMOUNTS, (name) => `kept_${name} = excluded.kept_${name}`)}`;
+
+// A new run of the thread. What late answers would still correct belongs to the run before.
+const ANEW = `
+with ${NOW},
+b as (select * from {schema}.budgets where scope = $1::text for update),
+gone as (delete from {schema}.reservations r using b where r.settled_at is not null and b.scope = any(r.scopes)),
+told as (
+  insert into {schema}.budget_events (scope, kind, detail, at)
+  select b.scope, 'new run', jsonb_build_object('spentNanoUsd', b.spent_nano_usd::text, 'tokens', b.spent_tokens), at.now from b, at
+)
+update {schema}.budgets u set wrapping_up = false, exceeded_at = null, suspended_ms = 0,
+  ${each(TOTALS, (name) => `raised_${name} = 0, spent_${name} = 0`)}
+from b where u.scope = b.scope`;
+
+// What is in the way whatever is asked for: a time that is over, work that is done.
+const OVER_TIME = `
+  select b.scope, b.depth, 'deadline' as what, (extract(epoch from b.deadline) * 1000)::bigint as allowed,
+    (extract(epoch from at.now) * 1000)::bigint as spent, 0::bigint as reserved, 0::bigint as requested
+  from b, at where b.deadline <= at.now
+  union all
+  select b.scope, b.depth, 'active_ms', b.limit_active_ms + b.raised_active_ms, b.spent_active_ms, 0, 0
+  from b where b.spent_active_ms >= b.limit_active_ms + b.raised_active_ms`;
+
+const WORST = `
+  -- What no call under way can free comes first: waiting would not help.
+  (select row_to_json(o)::text from (select scope, what, allowed::text, spent::text, reserved::text, requested::text
+    from over order by (spent + requested <= allowed), depth limit 1) o) as over`;
 
 // $1 thread, $2 epoch, $3 id, $4 step key, $5 attempt, $6 scopes, $7 to $10 what is asked for.
 const RESERVE = `
@@ -38,42 +65,38 @@ known as (select 1 as yes from {schema}.reservations where id = $3::text),
 b as (select * from {schema}.budgets where scope = any($6::text[]) order by depth, scope for update),
 over as (
   select b.scope, b.depth, v.what, v.allowed, v.spent, v.reserved, v.requested
-  from b, lateral (values ${KINDS.map((kind, i) => `('${kind}', b.limit_${kind} + b.raised_${kind}, b.spent_${kind}, b.reserved_${kind}, $${i + 7}::bigint)`).join(", ")})
+  from b, lateral (values ${each(AMOUNTS, (name, i) => `('${name}', b.limit_${name} + b.raised_${name} - case when b.wrapping_up then 0 else b.kept_${name} end, b.spent_${name}, b.reserved_${name}, $${i + 7}::bigint)`)})
     v (what, allowed, spent, reserved, requested)
   where v.requested > 0 and v.spent + v.reserved + v.requested > v.allowed
-  union all
-  select b.scope, b.depth, 'deadline', (extract(epoch from b.deadline) * 1000)::bigint, (extract(epoch from at.now) * 1000)::bigint, 0, 0
-  from b, at where b.deadline <= at.now
+  union all ${OVER_TIME}
 ),
 made as (
-  insert into {schema}.reservations (id, thread_id, epoch, step_key, attempt, scopes, ${KINDS.join(", ")})
+  insert into {schema}.reservations (id, thread_id, epoch, step_key, attempt, scopes, ${AMOUNTS.join(", ")})
   select $3, $1, $2, $4::bytea, $5::int, $6, $7, $8, $9, $10 from lease
   where not exists (select 1 from over) and not exists (select 1 from known) on conflict (id) do nothing returning 1
 ),
 moved as (
-  update {schema}.budgets u set ${KINDS.map((kind, i) => `reserved_${kind} = u.reserved_${kind} + $${i + 7}`).join(", ")}
+  update {schema}.budgets u set ${each(AMOUNTS, (name, i) => `reserved_${name} = u.reserved_${name} + $${i + 7}`)}
   from made where u.scope = any($6)
 )
-select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, (select count(*) from known)::int as known,
-  -- What no call under way can free comes first: waiting would not help.
-  (select row_to_json(o)::text from (select scope, what, allowed::text, spent::text, reserved::text, requested::text
-    from over order by (spent + requested <= allowed), depth limit 1) o) as over`;
+select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, (select count(*) from known)::int as known, ${WORST}`;
 
 // $1 the reservation, $2 to $5 what the call took, null where only the estimate is known.
 const SETTLE = `
 with gone as (delete from {schema}.reservations where id = $1::text returning *),
 b as (select b.scope from {schema}.budgets b, gone where b.scope = any(gone.scopes) order by b.depth, b.scope for update of b)
-update {schema}.budgets u set ${KINDS.map(
-  (kind, i) => `reserved_${kind} = u.reserved_${kind} - case when gone.settled_at is null then gone.${kind} else 0 end,
-  spent_${kind} = u.spent_${kind} + coalesce($${i + 2}::bigint, gone.${kind}) - case when gone.settled_at is null then 0 else gone.${kind} end`,
-).join(", ")}
+update {schema}.budgets u set ${each(
+  AMOUNTS,
+  (name, i) => `reserved_${name} = u.reserved_${name} - case when gone.settled_at is null then gone.${name} else 0 end,
+  spent_${name} = u.spent_${name} + coalesce($${i + 2}::bigint, gone.${name}) - case when gone.settled_at is null then 0 else gone.${name} end`,
+)}
 from gone, b where u.scope = b.scope`;
 
 // A call of a run that is gone took what its receipt says, when there is one; else its estimate.
 const SWEEP = `
 with ${NOW},
 dead as (
-  select r.id, r.scopes, ${each((kind) => `r.${kind}`)}, s.cost_nano_usd, s.input_tokens + s.output_tokens as used_tokens, s.key is not null as has_receipt
+  select r.id, r.scopes, ${each(AMOUNTS, (name) => `r.${name}`)}, s.cost_nano_usd, s.input_tokens + s.output_tokens as used_tokens, s.key is not null as has_receipt
   from {schema}.reservations r join {schema}.threads t using (thread_id) cross join at
   left join {schema}.steps s on s.key = r.step_key and s.attempt = r.attempt and s.state = 'SUCCEEDED'
   where r.settled_at is null and r.scopes && $1::text[] and (t.epoch <> r.epoch or t.lease_until <= at.now) for update of r skip locked
@@ -84,35 +107,57 @@ settled as (
   from dead d, at where r.id = d.id returning r.id, r.scopes, r.nano_usd, r.tokens, r.model_calls, r.tool_calls
 ),
 sums as (
-  select x.scope, ${each((kind) => `sum(d.${kind})::bigint as held_${kind}, sum(n.${kind})::bigint as took_${kind}`)}
+  select x.scope, ${each(AMOUNTS, (name) => `sum(d.${name})::bigint as held_${name}, sum(n.${name})::bigint as took_${name}`)}
   from dead d join settled n using (id), unnest(d.scopes) x (scope) group by x.scope
 ),
 b as (select b.scope from {schema}.budgets b join sums using (scope) order by b.depth, b.scope for update of b)
-update {schema}.budgets u set ${each((kind) => `reserved_${kind} = u.reserved_${kind} - s.held_${kind}, spent_${kind} = u.spent_${kind} + s.took_${kind}`)}
+update {schema}.budgets u set ${each(AMOUNTS, (name) => `reserved_${name} = u.reserved_${name} - s.held_${name}, spent_${name} = u.spent_${name} + s.took_${name}`)}
 from sums s, b where u.scope = s.scope and b.scope = u.scope returning 1`;
 
-const RAISE = `
+// $1 thread, $2 namespace, $3 superstep, $4 scopes. Nodes of one superstep may ask at once: whoever comes second finds it counted.
+const SUPERSTEP = `
 with ${NOW},
-raised as (
-  update {schema}.budgets u set ${KINDS.map((kind, i) => `raised_${kind} = u.raised_${kind} + $${i + 2}::bigint`).join(", ")}
-  where u.scope = $1::text returning u.scope, u.thread_id
+known as (select 1 as yes from {schema}.budget_positions where thread_id = $1::text and checkpoint_ns = $2::text and superstep = $3::int),
+b as (select * from {schema}.budgets where scope = any($4::text[]) order by depth, scope for update),
+over as (
+  select b.scope, b.depth, 'iterations' as what, b.limit_iterations + b.raised_iterations as allowed, b.spent_iterations as spent,
+    0::bigint as reserved, 1::bigint as requested
+  from b where b.spent_iterations >= b.limit_iterations + b.raised_iterations and not exists (select 1 from known)
+  union all ${OVER_TIME}
 ),
-told as (
-  insert into {schema}.budget_changes (scope, by_whom, reason, ${KINDS.join(", ")}, at)
-  select raised.scope, $6::text, $7::text, $2, $3, $4, $5, at.now from raised, at
-)
-insert into {schema}.wakes as w (thread_id, due_at, reason) select raised.thread_id, at.now, 'its budget was raised' from raised, at
-on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason returning 1`;
+made as (
+  insert into {schema}.budget_positions as p (thread_id, checkpoint_ns, superstep)
+  select $1, $2, $3 where not exists (select 1 from over)
+  on conflict (thread_id, checkpoint_ns) do update set superstep = excluded.superstep where p.superstep <> excluded.superstep
+  returning 1
+),
+moved as (update {schema}.budgets u set spent_iterations = u.spent_iterations + 1 from made where u.scope = any($4))
+select ${WORST}`;
+
+const TIME = `update {schema}.budgets set spent_active_ms = greatest(spent_active_ms, $2::bigint), suspended_ms = greatest(suspended_ms, $3::bigint)
+where scope = $1::text`;
+
+const WRAP_UP = `
+with ${NOW}, b as (update {schema}.budgets set wrapping_up = true where scope = $1::text and not wrapping_up returning scope)
+insert into {schema}.budget_events (scope, kind, detail, at) select b.scope, 'wrapping up', '{}', at.now from b, at`;
+
+// $1 the scopes, the innermost first: it has the note, and all of them the mark.
+const EXCEEDED = `
+with ${NOW},
+b as (select scope from {schema}.budgets where scope = any($1::text[]) order by depth, scope for update),
+marked as (update {schema}.budgets u set exceeded_at = coalesce(u.exceeded_at, at.now) from b, at where u.scope = b.scope),
+last as (select kind, detail from {schema}.budget_events where scope = $1[1] order by id desc limit 1)
+insert into {schema}.budget_events (scope, kind, detail, at) select $1[1], 'exceeded', $2::jsonb, at.now from at
+where not exists (select 1 from last where kind = 'exceeded' and detail = $2::jsonb)`;
+
+const NOTE = `
+with ${NOW}, last as (select kind, detail from {schema}.budget_events where scope = $1::text order by id desc limit 1)
+insert into {schema}.budget_events (scope, kind, detail, at) select $1, $2::text, $3::jsonb, at.now from at
+where not exists (select 1 from last where kind = $2 and detail = $3::jsonb)`;
 
 export function createBudgetLedger(database: Database): BudgetLedger {
   return {
-    open: async ({ threadId }, scope, parent, limits) => {
-      await database.query("budget_open", OPEN, [scope, threadId, parent ?? null, ...limitValues(limits)]);
-      await sweep(database, [scope]);
-      const state = await readBudget(database, scope);
-      if (state === undefined) throw new Error("A budget that was just stored is gone.");
-      return state;
-    },
+    open: (ticket, terms) => open(database, ticket, terms),
     reserve: (ticket, reservation) => reserve(database, ticket, reservation),
     settle: async (id, actual) => {
       await database.query("budget_settle", SETTLE, [
@@ -120,13 +165,45 @@ export function createBudgetLedger(database: Database): BudgetLedger {
         ...(actual === undefined ? [null, null, null, null] : amountValues(actual)),
       ]);
     },
+    beginSuperstep: (superstep, scopes) => beginSuperstep(database, superstep, scopes),
+    recordTime: async (scope, activeMs, suspendedMs) => {
+      await database.query("budget_time", TIME, [scope, Math.round(activeMs), Math.round(suspendedMs)]);
+    },
+    beginWrapUp: async (scope) => {
+      await database.query("budget_wrap_up", WRAP_UP, [scope]);
+    },
+    noteExceeded: async (scopes, { scope, limit }) => {
+      await database.query("budget_exceeded", EXCEEDED, [scopes, JSON.stringify({ scope, limit })]);
+    },
+    note: async ({ scope, kind, detail }: BudgetEvent) => {
+      await database.query("budget_note", NOTE, [scope, kind, JSON.stringify(detail)]);
+    },
     sweep: (scopes) => sweep(database, scopes),
     read: (scope) => readBudget(database, scope),
   };
 }
 
-function limitValues({ nanoUsd, tokens, modelCalls, toolCalls, deadline }: StoredLimits): unknown[] {
-  return [nanoUsd ?? null, tokens ?? null, modelCalls ?? null, toolCalls ?? null, deadline ?? null];
+async function open(database: Database, { threadId }: RunTicket, terms: ScopeTerms): ReturnType<BudgetLedger["open"]> {
+  const { scope, parent, limits, kept, once, anew } = terms;
+  const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline } = limits;
+  const values = [nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs].map((limit) => limit ?? null);
+  const given = [scope, threadId, parent ?? null, once, deadline ?? null, ...values, ...amountValues(kept)];
+  await database.query("budget_open", OPEN, given);
+  await sweep(database, [scope]);
+  if (anew) await database.query("budget_anew", ANEW, [scope]);
+  const state = await readBudget(database, scope);
+  if (state === undefined) throw new Error("A budget that was just stored is gone.");
+  return state;
+}
+
+async function beginSuperstep(
+  database: Database,
+  { threadId, checkpointNs, superstep }: Superstep,
+  scopes: readonly string[],
+): Promise<Exceeded | undefined> {
+  const values = [threadId, checkpointNs, superstep, scopes];
+  const [row] = await database.query<{ over: string | null }>("budget_superstep", SUPERSTEP, values);
+  return row === undefined || row.over === null ? undefined : exceededOf(row.over);
 }
 
 function amountValues({ nanoUsd, tokens, modelCalls, toolCalls }: Amounts): unknown[] {
@@ -145,6 +222,8 @@ const NAMES: Readonly<Record<string, LimitName>> = {
   tokens: "tokens",
   model_calls: "modelCalls",
   tool_calls: "toolCalls",
+  iterations: "iterations",
+  active_ms: "activeMs",
   deadline: "deadline",
 };
 
@@ -163,11 +242,12 @@ async function reserve(database: Database, ticket: RunTicket, reservation: Reser
   if (row?.made === 1 || row?.known === 1) return { reserved: true };
   if (row?.leased !== 1) return { lost: "lease" };
   if (row.over === null) return { reserved: true };
-  const over = JSON.parse(row.over) as Record<
-    "scope" | "what" | "allowed" | "spent" | "reserved" | "requested",
-    string
-  >;
-  const exceeded: Exceeded = {
+  return { exceeded: exceededOf(row.over) };
+}
+
+function exceededOf(row: string): Exceeded {
+  const over = JSON.parse(row) as Record<"scope" | "what" | "allowed" | "spent" | "reserved" | "requested", string>;
+  return {
     scope: over.scope,
     limit: NAMES[over.what] ?? "usd",
     allowed: BigInt(over.allowed),
@@ -175,70 +255,8 @@ async function reserve(database: Database, ticket: RunTicket, reservation: Reser
     reserved: BigInt(over.reserved),
     requested: BigInt(over.requested),
   };
-  return { exceeded };
 }
 
 async function sweep(database: Database, scopes: readonly string[]): Promise<boolean> {
   return (await database.query("budget_sweep", SWEEP, [scopes])).length > 0;
-}
-
-type BudgetRow = Readonly<
-  Record<`allowed_${(typeof KINDS)[number]}`, string | null> &
-    Record<`${"spent" | "reserved"}_${(typeof KINDS)[number]}`, string>
-> & {
-  readonly scope: string;
-  readonly thread_id: string;
-  readonly parent: string | null;
-  readonly deadline: Date | null;
-};
-
-export async function readBudget(database: Database, scope: string): Promise<BudgetState | undefined> {
-  const [row] = await database.query<BudgetRow>("budget_read", `${STATE} where b.scope = $1`, [scope]);
-  return row && toState(row);
-}
-
-/** The scopes of a thread, the outermost first. */
-export async function budgetsOfThread(database: Database, threadId: string): Promise<BudgetState[]> {
-  const rows = await database.query<BudgetRow>(
-    "budgets_of_thread",
-    `${STATE} where b.thread_id = $1 order by b.depth, b.scope`,
-    [threadId],
-  );
-  return rows.map(toState);
-}
-
-/** Adds to what a scope may spend, and wakes its thread. False for a scope that is not there. */
-export async function raiseBudget(
-  database: Database,
-  scope: string,
-  more: Amounts,
-  by: string,
-  reason: string | undefined,
-): Promise<boolean> {
-  return (await database.query("budget_raise", RAISE, [scope, ...amountValues(more), by, reason ?? null])).length > 0;
-}
-
-// bigint columns arrive as text. Tokens and calls stay far below 2^53; money may not.
-function toState(row: BudgetRow): BudgetState {
-  const limit = (value: string | null) => (value === null ? undefined : Number(value));
-  const amounts = (of: "spent" | "reserved"): Amounts => ({
-    nanoUsd: BigInt(row[`${of}_nano_usd`]),
-    tokens: Number(row[`${of}_tokens`]),
-    modelCalls: Number(row[`${of}_model_calls`]),
-    toolCalls: Number(row[`${of}_tool_calls`]),
-  });
-  return {
-    scope: row.scope,
-    threadId: row.thread_id,
-    parent: row.parent ?? undefined,
-    allowed: {
-      nanoUsd: row.allowed_nano_usd === null ? undefined : BigInt(row.allowed_nano_usd),
-      tokens: limit(row.allowed_tokens),
-      modelCalls: limit(row.allowed_model_calls),
-      toolCalls: limit(row.allowed_tool_calls),
-      deadline: row.deadline ?? undefined,
-    },
-    spent: amounts("spent"),
-    reserved: amounts("reserved"),
-  };
 }

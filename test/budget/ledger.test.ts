@@ -17,6 +17,8 @@ const NO_LIMITS: StoredLimits = {
   tokens: undefined,
   modelCalls: undefined,
   toolCalls: undefined,
+  iterations: undefined,
+  activeMs: undefined,
   deadline: undefined,
 };
 const usd = (dollars: number): Amounts => ({ ...NOTHING, nanoUsd: BigInt(Math.round(dollars * 1e9)), modelCalls: 1 });
@@ -31,7 +33,8 @@ async function worker(threadId: string): Promise<{ budgets: BudgetLedger; ticket
 
 async function scope(name: string, limits: Partial<StoredLimits>, parent?: string) {
   const run = await worker(name);
-  await run.budgets.open(run.ticket, name, parent, { ...NO_LIMITS, ...limits });
+  const terms = { scope: name, parent, limits: { ...NO_LIMITS, ...limits }, kept: NOTHING, once: false, anew: false };
+  await run.budgets.open(run.ticket, terms);
   const reserve = (request: Amounts, scopes = [name], id: string = randomUUID()) =>
     run.budgets.reserve(run.ticket, { id, stepKey: undefined, attempt: 1, scopes, request });
   const state = async () => {

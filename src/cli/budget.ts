@@ -1,12 +1,12 @@
 // `longhaul budget`: what a thread may spend, has spent, and may spend more.
 import { type Command, Command as Group } from "commander";
-import type { BudgetState } from "../core/budget.js";
+import { type BudgetState, LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { formatUsd } from "../core/price.js";
 import { remainingRatio } from "../core/remaining.js";
 import { raiseBudget } from "../operate.js";
-import { budgetsOfThread } from "../postgres/budgetRows.js";
+import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
 import { printJson, printLine, printTable } from "./output.js";
 
@@ -14,7 +14,29 @@ export function budgetCommand(): Command {
   return new Group("budget")
     .description("what a thread may spend, and has spent")
     .addCommand(showCommand())
-    .addCommand(raiseCommand());
+    .addCommand(raiseCommand())
+    .addCommand(historyCommand());
+}
+
+function historyCommand(): Command {
+  return databaseCommand("history", "what a thread's budgets did to it, and who raised them")
+    .argument("<thread>", "thread id")
+    .action(async (threadId: string, options: ConnectOptions) => {
+      const rows = await withExisting(options, (database) => budgetHistory(database, checkId("thread", threadId)));
+      if (options.json) for (const row of rows) printJson(row);
+      else {
+        const cells = rows.map(({ at, scope, kind, by, detail }) => [
+          at.toISOString(),
+          scope,
+          kind,
+          by ?? "",
+          Object.entries(detail)
+            .map(([name, value]) => `${name} ${String(value)}`)
+            .join(", "),
+        ]);
+        printTable(["at", "scope", "what", "by", "detail"], cells);
+      }
+    });
 }
 
 function showCommand(): Command {
@@ -41,6 +63,10 @@ function toRows(state: BudgetState): string[][] {
   const { nanoUsd, deadline } = allowed;
   const leftUsd = (nanoUsd ?? 0n) - spent.nanoUsd - reserved.nanoUsd;
   add("usd", nanoUsd === undefined ? undefined : usd(nanoUsd), usd(spent.nanoUsd), usd(reserved.nanoUsd), usd(leftUsd));
+  for (const name of ["iterations", "activeMs"] as const) {
+    const limit = allowed[name];
+    if (limit !== undefined) add(name, `${limit}`, `${spent[name]}`, "", `${Math.max(0, limit - spent[name])}`);
+  }
   for (const name of ["tokens", "modelCalls", "toolCalls"] as const) {
     const left = (allowed[name] ?? 0) - spent[name] - reserved[name];
     add(name, allowed[name]?.toString(), `${spent[name]}`, `${reserved[name]}`, `${left}`);
@@ -54,6 +80,8 @@ interface RaiseOptions extends ConnectOptions {
   readonly tokens?: string;
   readonly modelCalls?: string;
   readonly toolCalls?: string;
+  readonly iterations?: string;
+  readonly activeMs?: string;
   readonly scope?: string;
   readonly by: string;
   readonly reason?: string;
@@ -66,15 +94,18 @@ function raiseCommand(): Command {
     .option("--tokens <n>", "so many tokens more")
     .option("--model-calls <n>", "so many model calls more")
     .option("--tool-calls <n>", "so many tool calls more")
+    .option("--iterations <n>", "so many supersteps more")
+    .option("--active-ms <n>", "so many milliseconds of work more")
     .option("--scope <name>", "a scope of the thread's, in place of its own")
     .option("--by <who>", "who says so", systemUser())
     .option("--reason <text>", "why; recorded")
     .action(async (threadId: string, options: RaiseOptions) => {
       const { by, scope, reason } = options;
       const more = Object.fromEntries(
-        (["usd", "tokens", "modelCalls", "toolCalls"] as const)
-          .filter((name) => options[name] !== undefined)
-          .map((name) => [name, toNumber(name, options[name] ?? "")]),
+        LIMIT_NAMES.filter((name) => options[name] !== undefined).map((name) => [
+          name,
+          toNumber(name, options[name] ?? ""),
+        ]),
       );
       const request = {
         threadId,

@@ -66,8 +66,15 @@ export class StepScope {
    * around it, whose code may catch the pause. Calls beside it are left alone.
    */
   leave(error: unknown): void {
+    // What ends a part is caught at its edge; code in it that catches it earlier gains nothing by that.
+    if (this.part?.catches(error) === true) return;
     this.#left ??= error;
-    if (this.part?.catches(error) !== true) this.around?.leave(error);
+    this.around?.leave(error);
+  }
+
+  /** Throws what was left with before the code in the scope began. */
+  enter(): void {
+    if (this.#left !== undefined) throw this.#left;
   }
 
   /** The call site of the next call of `name`: the caller's own `key`, or the ordinal among calls of that name. */

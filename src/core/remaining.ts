@@ -39,10 +39,9 @@ export function remainingRatio(state: BudgetState): number {
 export function shareOf(share: number, scopes: readonly BudgetState[], asked: StoredLimits): StoredLimits {
   const least = (name: keyof Totals): bigint | number | undefined => {
     const lefts = scopes.map((scope) => leftOf(scope)[name]).filter((left) => left !== undefined);
-    const left = lefts.length === 0 ? undefined : lefts.reduce((a, b) => (b < a ? b : a));
-    const part = left === undefined ? undefined : portion(left, share);
-    const own = asked[name];
-    return part === undefined ? own : own === undefined || part < own ? part : own;
+    const all = [...lefts.map((left) => portion(left, share)), asked[name]].filter((limit) => limit !== undefined);
+    const [first] = all.sort((a, b) => (a < b ? -1 : 1));
+    return first;
   };
   return {
     nanoUsd: least("nanoUsd") as bigint | undefined,

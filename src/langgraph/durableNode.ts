@@ -55,6 +55,7 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
   const node: DurableNode<unknown, unknown> = async (state, config) => {
     const place = locate(config, "A durableNode");
     const scope = scopeOf(config, place.position.node);
+    scope.enter();
     resetSubgraphCounter(config);
     const { purse } = place;
     await purse?.refresh();

@@ -42,6 +42,7 @@ function guardRunnable(runnable: Invokable): Invokable {
   const invoke = async (input: unknown, config?: RunnableConfig): Promise<unknown> => {
     let update: unknown;
     try {
+      scopeAt(config)?.enter();
       update = await runnable.invoke(input, config);
     } catch (error) {
       await scopeAt(config)?.close(true, false);

@@ -6,7 +6,7 @@ import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt } from "@langchain/langgraph";
+import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt, START } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
@@ -211,10 +211,14 @@ export class Meter extends GraphCallbackHandler {
     const thread = String(metadata["thread_id"] ?? threadId);
     if (purse === undefined || innerThreads.has(thread)) return;
     if (node === wrapUpNode && thread === threadId && !ns.includes("|")) await this.run.purse?.beginWrapUp();
-    if (!purse.limitsSupersteps) return;
+    if (!purse.limitsSupersteps || node === START) return;
     const checkpointNs = ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
     const superstep = Number(metadata["langgraph_step"] ?? 0);
-    await this.#leaving(runId, purse.beginSuperstep({ threadId: thread, checkpointNs, superstep }));
+    await purse.beginSuperstep({ threadId: thread, checkpointNs, superstep }).catch((error: unknown) => {
+      if (!isControlFlow(error)) throw error;
+      // The node's guard throws it: what a callback throws is printed as its fault.
+      this.placeOf(runId)?.scope.leave(error);
+    });
   }
 }
 

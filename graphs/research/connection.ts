@@ -11,6 +11,8 @@ export interface Outside {
 
 export interface ModelAccess {
   readonly name: string;
+  /** The one that a run makes do with when its budget runs low. */
+  readonly cheapName: string;
   readonly apiKey: string;
   readonly baseUrl: string | undefined;
   /** Whether the offline stand-in answers under that name. */
@@ -27,9 +29,10 @@ export function connect(): Promise<Outside> {
 
 async function reach(settings: Settings): Promise<Outside> {
   const { siteUrl, publisherUrl, standInUrl } = settings.hosted ?? (await startOwnWorld(settings));
+  const { modelName: name, cheapModelName: cheapName } = settings;
   const model: ModelAccess = settings.openAi
-    ? { name: settings.modelName, ...settings.openAi, standIn: false }
-    : { name: settings.modelName, apiKey: "offline", baseUrl: standInUrl, standIn: true };
+    ? { name, cheapName, ...settings.openAi, standIn: false }
+    : { name, cheapName, apiKey: "offline", baseUrl: standInUrl, standIn: true };
   return { siteUrl, publisherUrl, model };
 }
 

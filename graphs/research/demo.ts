@@ -45,11 +45,18 @@ async function research(
   ledger: LedgerReader,
 ): Promise<DemoResult> {
   const { threadId, pages, urls, question, killAt } = options;
+  const budgetUsd = options.budgetUsd ?? (await ledger.budgetUsd(threadId));
   const startedAt = await ledger.now();
   const display = createDisplay(options, expectedSteps(pages, urls.length > 0));
   display.start({ threadId, pages, killAt, model: describeModel(settings), ledger: ledger.place });
   try {
-    const outcome = await runThread({ job: { threadId, pages, urls, question }, killAt, world, ledger, display });
+    const outcome = await runThread({
+      job: { threadId, pages, urls, question, budgetUsd },
+      killAt,
+      world,
+      ledger,
+      display,
+    });
     const receipts = await ledger.receipts(threadId);
     return await measure({ threadId, log: world.log, publisher: world.publisher, receipts, startedAt, ...outcome });
   } finally {

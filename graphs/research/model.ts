@@ -4,26 +4,30 @@ import { currentStep, durableModel } from "langgraph-longhaul";
 import { atMost } from "./atMost.js";
 import { connect, type ModelAccess } from "./connection.js";
 import type { Prompt } from "./prompts.js";
+import type { Tier } from "./tier.js";
 
-/** As many calls at once as pages: a provider's rate limit should not be the first thing that a run meets. */
-const limit = atMost(8);
+const models = new Map<string, Promise<ChatOpenAI>>();
 
-let model: Promise<ChatOpenAI> | undefined;
-
-/** Always the same model within one process. */
-export function chatModel(): Promise<ChatOpenAI> {
-  model ??= connect().then((outside) => durableModel(createModel(outside.model)));
+/** Always the same model of a tier within one process. The cap is an upper bound of what a call can cost. */
+export function chatModel(tier: Tier, maxTokens = 1_000): Promise<ChatOpenAI> {
+  const key = `${tier.model} ${tier.concurrency} ${maxTokens}`;
+  const model =
+    models.get(key) ?? connect().then((outside) => durableModel(createModel(outside.model, tier, maxTokens)));
+  models.set(key, model);
   return model;
 }
 
-function createModel(access: ModelAccess): ChatOpenAI {
+function createModel(access: ModelAccess, { model, concurrency }: Tier, maxTokens: number): ChatOpenAI {
+  const limit = atMost(concurrency);
+  const limitedFetch: Fetch = (input, init) => limit(() => fetch(input, init));
   return new ChatOpenAI({
-    model: access.name,
+    model: model === "full" ? access.name : access.cheapName,
+    maxTokens,
     apiKey: access.apiKey,
     temperature: 0,
     configuration: {
       ...(access.baseUrl && { baseURL: access.baseUrl }),
-      fetch: access.standIn ? fetchWithStepKey : limitedFetch,
+      fetch: access.standIn ? withStepKey(limitedFetch) : limitedFetch,
     },
   });
 }
@@ -37,11 +41,11 @@ export function messagesOf(prompt: Prompt): ["system" | "user", string][] {
 
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
-const limitedFetch: Fetch = (input, init) => limit(() => fetch(input, init));
-
 /** Tells the stand-in which step is asking, so that the demo can match each request with its receipt. */
-const fetchWithStepKey: Fetch = (input, init) => {
-  const headers = new Headers(init?.headers);
-  headers.set("idempotency-key", currentStep().idempotencyKey);
-  return limitedFetch(input, { ...init, headers });
-};
+function withStepKey(send: Fetch): Fetch {
+  return (input, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set("idempotency-key", currentStep().idempotencyKey);
+    return send(input, { ...init, headers });
+  };
+}

@@ -8,13 +8,12 @@ import { searchSite } from "./fetchPage.js";
 import { chatModel, messagesOf } from "./model.js";
 import { planPrompt } from "./prompts.js";
 import { type FoundPage, type ResearcherInput, ResearchState } from "./state.js";
+import { chooseTier } from "./tier.js";
 import { byLikeness, distinct, givenPage, numbered, shareOut, topicCount } from "./topics.js";
 
 const DEFAULT_QUESTION =
   "How do you build a dependable AI agent with the AI SDK: agent loops, tool calling, structured output, streaming and error handling?";
 const DEFAULT_PAGES = 40;
-/** What the planner is shown: enough to see what the site is about. */
-const OVERVIEW_PAGES = 60;
 
 const Input = z.object({
   question: z.string().default(DEFAULT_QUESTION),
@@ -27,10 +26,11 @@ const Plan = z.object({
   topics: z.array(z.object({ title: z.string(), query: z.string() })),
 });
 
-export const plan = durableNode(ResearchState, async (state, { step }) => {
+export const plan = durableNode(ResearchState, async (state, { step, budget }) => {
   const { question, pages, urls } = checkInput(state);
-  const overview = urls.length > 0 ? urls.map(givenPage) : await search(step, question, OVERVIEW_PAGES);
-  const planner = (await chatModel()).withStructuredOutput(Plan);
+  const tier = await chooseTier({ step, budget });
+  const overview = urls.length > 0 ? urls.map(givenPage) : await search(step, question, tier.searches);
+  const planner = (await chatModel(tier)).withStructuredOutput(Plan);
   const planned = await planner.invoke(messagesOf(planPrompt(question, topicCount(pages), overview)));
   const topics = distinct(planned.topics, topicCount(pages));
   const rankings =
@@ -38,7 +38,7 @@ export const plan = durableNode(ResearchState, async (state, { step }) => {
       ? topics.map((topic) => byLikeness(topic, overview))
       : await Promise.all(topics.map((topic) => search(step, topic.query, pages)));
   // The last resort of every topic: whatever else there is, so that as many pages are read as were asked for.
-  const rest = urls.length > 0 ? overview : await search(step, "*", pages + OVERVIEW_PAGES);
+  const rest = urls.length > 0 ? overview : await search(step, "*", pages + tier.searches);
   const lists = shareOut(
     rankings.map((ranking) => [...ranking, ...rest]),
     pages,

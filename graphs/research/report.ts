@@ -1,7 +1,7 @@
 // What surrounds the model's text in a report. The sources are listed here, from the pages that were really read, so that
 // no citation points at nothing.
 import type { ModelAccess } from "./connection.js";
-import type { Lead, Note } from "./state.js";
+import type { Lead, Note, Topic } from "./state.js";
 
 /** Where the pages of the site can be read by everybody; the site is a copy of them. */
 const PUBLIC_SITE = "https://ai-sdk.dev";
@@ -15,8 +15,10 @@ export function assembleReport(parts: {
   read: readonly Note[];
   leads: readonly Lead[];
   model: ModelAccess;
+  /** What the budget left no money to read. */
+  unread: readonly Topic[];
 }): string {
-  const { text, title, read, leads, model } = parts;
+  const { text, title, read, leads, model, unread: left } = parts;
   const known = new Set(read.map((note) => note.number));
   const body = text
     .trim()
@@ -27,6 +29,12 @@ export function assembleReport(parts: {
     body.startsWith("# ") ? body : `# ${title}\n\n${body}`,
     `## Sources\n\n${read.map((note) => `[${note.number}] ${linkTo(note)}`).join("  \n")}`,
   ];
+  if (left.length > 0) {
+    const pages = left.flatMap((topic) => topic.pages.map((page) => `- ${linkTo(page)} (${topic.title})`));
+    sections.push(
+      `## Missing\n\nThe budget ended before these ${pages.length} pages were read. Raise it and run the thread again for the whole report.\n\n${pages.join("\n")}`,
+    );
+  }
   if (unread.length > 0) {
     sections.push(
       `## Found, not read\n\n${unread

@@ -7,12 +7,21 @@ import {
   isAIMessage,
   isToolMessage,
 } from "@langchain/core/messages";
-import { Annotation, END, Send, START, StateGraph } from "@langchain/langgraph";
+import { END, Send, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
-import { durableNode } from "langgraph-longhaul";
+import { budgetedSubgraph, durableNode } from "langgraph-longhaul";
 import { chatModel, messagesOf } from "./model.js";
 import { notePrompt, researchPrompt } from "./prompts.js";
-import { type FoundPage, type Lead, type ReadPage, ResearcherOutput, ResearcherState } from "./state.js";
+import {
+  type FoundPage,
+  type Lead,
+  NoteInput,
+  type ReadPage,
+  type ResearcherInput,
+  ResearcherOutput,
+  ResearcherState,
+} from "./state.js";
+import { chooseTier } from "./tier.js";
 import { readPage, researchTools, search } from "./tools.js";
 
 type State = typeof ResearcherState.State;
@@ -20,31 +29,34 @@ type State = typeof ResearcherState.State;
 /** A model that has not asked for its pages by now will not. */
 const MAX_TURNS = 5;
 
-const NoteInput = Annotation.Root({
-  question: Annotation<string>,
-  topicTitle: Annotation<string>,
-  page: Annotation<ReadPage>,
-});
-
-const think = durableNode(ResearcherState, async (state) => {
+const think = durableNode(ResearcherState, async (state, runtime) => {
   const opening =
     state.messages.length > 0
       ? []
       : messagesOf(researchPrompt(state.question, state.topic, state.canSearch)).map(coerceMessageLikeToMessage);
-  const model = (await chatModel()).bindTools(state.canSearch ? [search, readPage] : [readPage]);
+  const model = (await chatModel(await chooseTier(runtime))).bindTools(
+    state.canSearch ? [search, readPage] : [readPage],
+  );
   const answer = await model.invoke([...opening, ...state.messages]);
   return { messages: [...opening, keepToReadingList(answer, state)] };
 });
 
-const note = durableNode(async ({ question, topicTitle, page }: typeof NoteInput.State) => {
-  const answer = await (await chatModel()).invoke(messagesOf(notePrompt(question, topicTitle, page)));
+/** Takes the note on one page. */
+export const note = durableNode(async ({ question, topicTitle, page }: typeof NoteInput.State, runtime) => {
+  const answer = await (await chatModel(await chooseTier(runtime))).invoke(
+    messagesOf(notePrompt(question, topicTitle, page)),
+  );
   return {
     notes: [{ topic: topicTitle, number: page.number, url: page.url, title: page.title, text: answer.text.trim() }],
+    done: [page.number],
   };
 });
 
-function collect(state: State): { leads: Lead[] } {
-  return { leads: state.messages.flatMap(foundIn).map(({ title, url }) => ({ title, url })) };
+function collect(state: State): { leads: Lead[]; pages: ReadPage[] } {
+  return {
+    leads: state.messages.flatMap(foundIn).map(({ title, url }) => ({ title, url })),
+    pages: state.messages.flatMap((message) => pagesIn(message, state)),
+  };
 }
 
 /** A model may ask for a page twice, or for one of somebody else's list: such calls are dropped before they reach a tool. */
@@ -79,9 +91,8 @@ function afterTools(state: State): "think" | "collect" {
 }
 
 function sendNotes(state: State): Send[] | typeof END {
-  const pages = state.messages.flatMap((message) => pagesIn(message, state));
-  if (pages.length === 0) return END;
-  return pages.map(
+  if (state.pages.length === 0) return END;
+  return state.pages.map(
     (page) =>
       new Send("note", {
         question: state.question,
@@ -111,7 +122,7 @@ function foundIn(message: BaseMessage): FoundPage[] {
   return JSON.parse(message.text) as FoundPage[];
 }
 
-export const researcher = new StateGraph({ stateSchema: ResearcherState, output: ResearcherOutput })
+const researcherGraph = new StateGraph({ stateSchema: ResearcherState, output: ResearcherOutput })
   .addNode("think", think)
   .addNode("tools", new ToolNode([...researchTools.tools]))
   .addNode("collect", collect)
@@ -122,3 +133,13 @@ export const researcher = new StateGraph({ stateSchema: ResearcherState, output:
   .addConditionalEdges("collect", sendNotes, ["note", END])
   .addEdge("note", END)
   .compile();
+
+/** On what is left of the thread's budget: at its end the notes that there are count, and the other pages are left for later. */
+export const researcher = budgetedSubgraph(researcherGraph, {
+  budget: { onExceeded: "finish" },
+  output: ({ notes, leads, done, pages = [] }, budget, { topic }: ResearcherInput) => {
+    if (!budget.exceeded) return { notes, leads, done: topic.pages.map(({ number }) => number) };
+    const left = pages.filter(({ number }) => !done.includes(number));
+    return { notes, leads, done, unnoted: left.map((page) => ({ topicTitle: topic.title, page })) };
+  },
+});

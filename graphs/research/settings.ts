@@ -2,11 +2,14 @@
 //   RESEARCH_SITE_URL, RESEARCH_PUBLISHER_URL, RESEARCH_STAND_IN_URL   the world that a parent hosts; none of them: the graph starts one for itself
 //   RESEARCH_REPORTS_DIR                                               where the publisher keeps its posts  (reports/ of the repository)
 //   RESEARCH_MODEL                                                     the model's name, also for its price (gpt-4.1-mini)
+//   RESEARCH_CHEAP_MODEL                                               the one for when the budget runs low (gpt-4.1-nano)
+//   RESEARCH_BUDGET_USD                                                what a thread may spend (no limit)
 //   OPENAI_API_KEY, OPENAI_BASE_URL                                    a real model instead of the stand-in
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 
 const DEFAULT_MODEL = "gpt-4.1-mini";
+const DEFAULT_CHEAP_MODEL = "gpt-4.1-nano";
 const DEFAULT_REPORTS_DIR = fileURLToPath(new URL("../../reports", import.meta.url));
 
 const blankAsAbsent = (value: unknown): unknown => (value === "" ? undefined : value);
@@ -19,6 +22,8 @@ const Environment = z.object({
   RESEARCH_STAND_IN_URL: url,
   RESEARCH_REPORTS_DIR: text,
   RESEARCH_MODEL: text,
+  RESEARCH_CHEAP_MODEL: text,
+  RESEARCH_BUDGET_USD: z.preprocess(blankAsAbsent, z.coerce.number().nonnegative().optional()),
   OPENAI_API_KEY: text,
   OPENAI_BASE_URL: url,
 });
@@ -30,6 +35,9 @@ export interface Settings {
     | undefined;
   readonly reportsDirectory: string;
   readonly modelName: string;
+  readonly cheapModelName: string;
+  /** Undefined: no limit. */
+  readonly budgetUsd: number | undefined;
   /** Undefined: the offline stand-in answers. */
   readonly openAi: { readonly apiKey: string; readonly baseUrl: string | undefined } | undefined;
 }
@@ -59,6 +67,8 @@ export function readSettings(environment: NodeJS.ProcessEnv = process.env): Sett
     hosted,
     reportsDirectory: data.RESEARCH_REPORTS_DIR ?? DEFAULT_REPORTS_DIR,
     modelName: data.RESEARCH_MODEL ?? DEFAULT_MODEL,
+    cheapModelName: data.RESEARCH_CHEAP_MODEL ?? DEFAULT_CHEAP_MODEL,
+    budgetUsd: data.RESEARCH_BUDGET_USD,
     openAi,
   };
 }

@@ -38,6 +38,12 @@ export interface Note {
   readonly text: string;
 }
 
+/** A page that was read, and then the budget ended. */
+export interface UnnotedPage {
+  readonly topicTitle: string;
+  readonly page: ReadPage;
+}
+
 /** A hit that was found by a search and not read. */
 export interface Lead {
   readonly title: string;
@@ -59,9 +65,18 @@ export const ResearchState = Annotation.Root({
   topics: Annotation<Topic[]>,
   notes: listOf<Note>(),
   leads: listOf<Lead>(),
+  done: listOf<number>(),
+  unnoted: listOf<UnnotedPage>(),
   report: Annotation<string>,
   postId: Annotation<string>,
   reportPath: Annotation<string>,
+});
+
+/** What the note on one page is written from. */
+export const NoteInput = Annotation.Root({
+  question: Annotation<string>,
+  topicTitle: Annotation<string>,
+  page: Annotation<ReadPage>,
 });
 
 /** What one researcher is sent. */
@@ -72,7 +87,13 @@ export interface ResearcherInput {
 }
 
 /** What a researcher hands back. */
-export const ResearcherOutput = Annotation.Root({ notes: listOf<Note>(), leads: listOf<Lead>() });
+export const ResearcherOutput = Annotation.Root({
+  notes: listOf<Note>(),
+  leads: listOf<Lead>(),
+  /** The numbers of the pages that nothing is left to do with. */
+  done: listOf<number>(),
+  pages: Annotation<ReadPage[]>,
+});
 
 export const ResearcherState = Annotation.Root({
   ...MessagesAnnotation.spec,

@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { INTERRUPT, isInterrupted } from "@langchain/langgraph";
 import { drainReason, openLedger, type StepEvent } from "langgraph-longhaul";
+import { unreadTopics } from "./complete.js";
 import type { Job, WorkerMessage } from "./demo/messages.js";
 import { researchGraph } from "./graph.js";
 
@@ -35,7 +36,7 @@ function tellStep({ type, key, name, kind, effect, usage }: StepEvent): void {
 
 async function run(job: Job): Promise<void> {
   const ledger = openLedger({ onStep: tellStep });
-  const graph = researchGraph(ledger);
+  const graph = researchGraph(ledger, job.budgetUsd);
   const config = { configurable: { thread_id: job.threadId }, recursionLimit: 100 };
   const before = await graph.getState(config);
   const resumed = before.createdAt !== undefined;
@@ -48,7 +49,10 @@ async function run(job: Job): Promise<void> {
   for (;;) {
     try {
       const result = await graph.invoke(input, config);
-      if (isInterrupted(result))
+      const message = isInterrupted(result) ? budgetMessage(result[INTERRUPT]) : undefined;
+      if (message !== undefined)
+        tell({ type: "out of budget", report: result.reportPath, unread: unreadPages(result), message });
+      else if (isInterrupted(result))
         tell({ type: "paused", question: JSON.stringify(result[INTERRUPT].map(({ value }) => value)) });
       else tell({ type: "finished", report: result.reportPath });
       return await ledger.close();
@@ -61,6 +65,16 @@ async function run(job: Job): Promise<void> {
       input = null;
     }
   }
+}
+
+/** What a budget in the way says; undefined when something else is asked. */
+function budgetMessage(interrupts: readonly { value?: unknown }[]): string | undefined {
+  const values = interrupts.map(({ value }) => value as { kind?: unknown; message?: string } | undefined);
+  return values.find((value) => value?.kind === "BUDGET_EXCEEDED")?.message;
+}
+
+function unreadPages(state: Parameters<typeof unreadTopics>[0]): number {
+  return (state.topics ?? []).length === 0 ? 0 : unreadTopics(state).reduce((sum, { pages }) => sum + pages.length, 0);
 }
 
 // Nobody would hear of a run whose parent is gone.

@@ -100,7 +100,7 @@ describe("npm run demo", () => {
     // The node that was killed needs five steps; the three that it had are met again.
     expect(result.replayed).toBeGreaterThanOrEqual(3);
     expect(result.costUsd).toBeGreaterThan(0.001);
-    const report = await readFile(result.report, "utf8");
+    const report = await readFile(result.report ?? "", "utf8");
     const cited = new Set([...report.matchAll(/\[(\d)\]/g)].map(([, number]) => number));
     expect([...cited].sort()).toEqual(["1", "2", "3", "4", "5", "6"]);
     expect(report).toContain("offline stand-in");
@@ -167,7 +167,7 @@ describe("npm run demo", () => {
         ["/docs/agents/loop-control", undefined],
         ["/docs/ai-sdk-core/testing", undefined],
       ]);
-      expect(await readFile(done(output).report, "utf8")).toContain(`${site.url}/docs/agents/loop-control`);
+      expect(await readFile(done(output).report ?? "", "utf8")).toContain(`${site.url}/docs/agents/loop-control`);
     } finally {
       await site.close();
     }
@@ -198,8 +198,10 @@ test("a worker that is killed while its report is being published finds the post
   };
   const messages: WorkerMessage[] = [];
   const live = async (): Promise<void> => {
-    worker = startWorker({ threadId: "publishing", question: undefined, pages: 2, urls: [] }, workerEnv, (message) =>
-      messages.push(message),
+    worker = startWorker(
+      { threadId: "publishing", question: undefined, budgetUsd: undefined, pages: 2, urls: [] },
+      workerEnv,
+      (message) => messages.push(message),
     );
     await worker.ended;
   };

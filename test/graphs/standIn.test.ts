@@ -125,7 +125,13 @@ test("writes a report whose every citation is a page that was given", async () =
 });
 
 test("says plainly in the report that no language model wrote it", () => {
-  const access = { name: "gpt-4.1-mini", apiKey: "offline", baseUrl: undefined, standIn: true };
+  const access = {
+    name: "gpt-4.1-mini",
+    apiKey: "offline",
+    baseUrl: undefined,
+    standIn: true,
+    cheapName: "gpt-4.1-nano",
+  };
   const read = [{ topic: "T", number: 1, url: "/docs/one", title: "One", text: "Fact [1]." }];
   const leads = [
     { title: "One", url: "/docs/one" },
@@ -137,6 +143,7 @@ test("says plainly in the report that no language model wrote it", () => {
     read,
     leads,
     model: access,
+    unread: [{ title: "T", query: "", pages: [{ number: 3, url: "/docs/three", title: "Three" }] }],
   });
   expect(report).toContain("offline stand-in");
   expect(report).toContain("Fact [1]. Made up.");

@@ -5,6 +5,7 @@ export interface Job {
   readonly question: string | undefined;
   readonly pages: number;
   readonly urls: readonly string[];
+  readonly budgetUsd: number | undefined;
 }
 
 export interface StepMessage {
@@ -27,5 +28,7 @@ export type WorkerMessage =
   /** Time must pass first; the worker waits and goes on by itself. */
   | { readonly type: "waiting"; readonly until: string; readonly reason: string }
   | { readonly type: "finished"; readonly report: string }
+  /** The budget is used up; `report` is the path of what could be written. */
+  | { readonly type: "out of budget"; readonly report?: string; readonly unread: number; readonly message: string }
   /** Only a person can answer what the thread waits for. */
   | { readonly type: "paused"; readonly question: string };

@@ -13,6 +13,8 @@ export interface DemoOptions {
   /** Real pages to read instead of the site's. */
   readonly urls: readonly string[];
   readonly question: string | undefined;
+  /** What the thread may spend; undefined: what it was given before, else without limit. */
+  readonly budgetUsd: number | undefined;
   readonly json: boolean;
 }
 
@@ -33,6 +35,7 @@ interface RawOptions {
   thread?: string;
   urls?: readonly string[];
   question?: string;
+  budgetUsd?: number;
   json?: boolean;
 }
 
@@ -76,6 +79,7 @@ function complete(raw: RawOptions, corpusPages: number): DemoOptions {
     killAt: raw.killAt === "none" ? undefined : (raw.killAt ?? middle),
     urls,
     question: raw.question,
+    budgetUsd: raw.budgetUsd,
     json: raw.json === true,
   };
 }
@@ -102,6 +106,11 @@ function describe(corpusPages: number): Command {
       new Option("--urls <file>", "read these web pages, one URL a line, instead of the site").argParser(urlsIn),
     )
     .addOption(new Option("--question <text>", "what to find out").argParser(someText))
+    .addOption(
+      new Option("--budget-usd <dollars>", "stop at so many dollars, with the report that there is by then").argParser(
+        dollars,
+      ),
+    )
     .option("--json", "print one JSON object a line on stdout, and nothing else")
     .allowExcessArguments(false)
     .helpOption("--help", "show this text");
@@ -111,6 +120,13 @@ function positiveInteger(value: string): number {
   const number = Number(value);
   if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
     throw new InvalidArgumentError("Expected a positive integer.");
+  return number;
+}
+
+function dollars(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number < 0 || number > 1_000)
+    throw new InvalidArgumentError("Expected dollars from 0 to 1000.");
   return number;
 }
 

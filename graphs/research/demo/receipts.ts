@@ -20,6 +20,8 @@ export interface LedgerReader {
   readonly place: string;
   /** Every step of the thread that has its result, in the order of recording. */
   receipts(threadId: string): Promise<Receipt[]>;
+  /** The dollars that the thread's code gave it; undefined without a budget. */
+  budgetUsd(threadId: string): Promise<number | undefined>;
   /** The ledger's clock. */
   now(): Promise<Date>;
   close(): Promise<void>;
@@ -43,6 +45,14 @@ export async function openLedgerReader(env: NodeJS.ProcessEnv = process.env): Pr
       const { rows } = await pool.query<{ made: boolean }>("select to_regclass('longhaul.steps') is not null as made");
       return rows[0]?.made ? (await pool.query<Row>(RECEIPTS, [threadId])).rows.map(toReceipt) : [];
     },
+    budgetUsd: async (threadId) => {
+      const { rows } = await pool.query<{ made: boolean }>(
+        "select to_regclass('longhaul.budgets') is not null as made",
+      );
+      if (!rows[0]?.made) return undefined;
+      const found = await pool.query<{ usd: number | null }>(BUDGET, [threadId]);
+      return found.rows[0]?.usd ?? undefined;
+    },
     now: async () => (await pool.query<{ now: Date }>("select clock_timestamp() as now")).rows[0]?.now ?? new Date(),
     close: () => pool.end(),
   };
@@ -54,6 +64,8 @@ interface Row extends Omit<Receipt, "recordedAt" | "inputTokens" | "outputTokens
   readonly output_tokens: string;
   readonly cost_nano_usd: string;
 }
+
+const BUDGET = "select (limit_nano_usd / 1e9)::float8 as usd from longhaul.budgets where scope = $1";
 
 const RECEIPTS = `
   select encode(key, 'hex') as key, name, kind, effect, ended_at as recorded_at, coalesce(input_tokens, 0) as input_tokens,

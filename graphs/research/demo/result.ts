@@ -18,7 +18,10 @@ export interface DemoResult {
   readonly recorded: Counts;
   readonly inFlightAtKill: number;
   readonly duplicates: Counts;
-  readonly report: string;
+  /** Null when the budget ended before there was one. */
+  readonly report: string | null;
+  /** Pages that the budget left unread, and how to go on; null when all is done. */
+  readonly stopped: { readonly unread: number; readonly message: string } | null;
 }
 
 export interface Measured {
@@ -29,7 +32,8 @@ export interface Measured {
   readonly kills: readonly Kill[];
   readonly startedAt: Date;
   readonly replayed: number;
-  readonly report: string;
+  readonly report: string | undefined;
+  readonly stopped: { readonly unread: number; readonly message: string } | undefined;
 }
 
 const NANO = 1e9;
@@ -43,6 +47,7 @@ export async function measure({
   startedAt,
   replayed,
   report,
+  stopped,
 }: Measured): Promise<DemoResult> {
   const found: Audit = audit({ requests: log.requests, receipts, kills, startedAt });
   return {
@@ -61,7 +66,8 @@ export async function measure({
     recorded: found.recorded,
     inFlightAtKill: found.inFlightAtKill,
     duplicates: found.duplicates,
-    report,
+    report: report ?? null,
+    stopped: stopped ?? null,
   };
 }
 
@@ -73,9 +79,11 @@ async function countPosts(publisher: Publisher, receipts: readonly Receipt[]): P
 }
 
 /** What of the promise was not kept; empty when all was. */
-export function brokenPromises({ world, duplicates }: DemoResult): string[] {
+export function brokenPromises({ world, duplicates, recorded, stopped }: DemoResult): string[] {
   const broken: string[] = [];
-  if (world.published !== 1) broken.push(`The report was published ${world.published} times.`);
+  // A thread whose budget was raised has published what it had, and then all of it.
+  if (world.published !== recorded.writes || (stopped === null && recorded.writes === 0))
+    broken.push(`The report was published ${world.published} times.`);
   for (const [kind, count] of Object.entries(duplicates))
     if (count > 0) broken.push(`${count} ${kind} were done although their result was on record.`);
   return broken;
@@ -106,8 +114,16 @@ export function renderResult(result: DemoResult, killAt: number | undefined, sta
     },
     { Cost: `$${result.costUsd.toFixed(4)}${standIn ? " at the model's list price; nothing was spent" : ""}` },
     { Thread: result.threadId },
-    { Report: result.report },
+    { Report: result.report ?? "none yet" },
   );
+  if (result.stopped !== null) {
+    table.push(
+      { "Left out": `${plural(result.stopped.unread, "page")}, for want of budget` },
+      {
+        "To go on": `npx longhaul budget raise ${result.threadId} --usd 1, then npm run demo -- --thread ${result.threadId}`,
+      },
+    );
+  }
   return table.toString();
 }
 

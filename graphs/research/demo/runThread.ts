@@ -21,7 +21,10 @@ export interface ThreadRun {
 }
 
 export interface ThreadOutcome {
-  readonly report: string;
+  /** Undefined when the budget ended before there was one. */
+  readonly report: string | undefined;
+  /** Why there is more to do, and how many pages; undefined when all is done. */
+  readonly stopped: { readonly message: string; readonly unread: number } | undefined;
   readonly kills: readonly Kill[];
   readonly replayed: number;
 }
@@ -29,6 +32,7 @@ export interface ThreadOutcome {
 /** What one worker left behind. */
 interface Life {
   readonly report: string | undefined;
+  readonly stopped: ThreadOutcome["stopped"];
   readonly recorded: number;
   readonly replayed: number;
 }
@@ -58,7 +62,8 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
       };
       const life = await live(start, lives === 1 ? run.killAt : undefined, run.display);
       replayed += life.replayed;
-      if (life.report !== undefined) return { report: life.report, kills, replayed };
+      const { report, stopped } = life;
+      if (report !== undefined || stopped !== undefined) return { report, stopped, kills, replayed };
     }
   } finally {
     ignoreSignals();
@@ -78,7 +83,7 @@ async function live(
   const worker = start((message) => {
     if (message.type === "running") display.worker(worker.pid, message.resumed);
     if (message.type === "waiting") display.waiting(message.until, message.reason);
-    if (message.type === "finished" || message.type === "paused") last = message;
+    if (message.type === "finished" || message.type === "paused" || message.type === "out of budget") last = message;
     if (message.type !== "step") return;
     display.step(message);
     if (message.what === "replayed") replayed += 1;
@@ -91,11 +96,15 @@ async function live(
   const { code, signal, stderr } = await worker.ended;
   if (last?.type === "paused")
     throw new DemoError(`The thread waits for a person: ${last.question}\nSee: npx longhaul reconcile list`);
+  if (last?.type === "out of budget") {
+    const { report, message, unread } = last;
+    return { report, stopped: { message, unread }, recorded, replayed };
+  }
   const report = last?.type === "finished" ? last.report : undefined;
   if (report === undefined && !killed) {
     throw new DemoError(`The worker ended with ${signal ?? `exit code ${code}`}, and nobody had killed it.\n${stderr}`);
   }
-  return { report, recorded, replayed };
+  return { report, stopped: undefined, recorded, replayed };
 }
 
 function workerEnvironment(world: World, ledger: LedgerReader): NodeJS.ProcessEnv {

@@ -17,7 +17,7 @@ const LOW: Tier = { model: "cheap", searches: 10, concurrency: 2 };
 const TIERS = degradeLadder(FULL, { below: 0.2, use: LOW });
 
 export async function chooseTier({ step, budget }: { step: Step; budget: BudgetView }): Promise<Tier> {
-  if (budget.scope === "") return FULL;
+  if (!budget.limited) return FULL;
   return await step.read("tier", null, async () => {
     await budget.refresh();
     return budget.exceeded ? LOW : budget.pick(TIERS);

@@ -24,6 +24,8 @@ import { WorkTime } from "./workTime.js";
 export interface BudgetView {
   /** The scope's name; empty without a budget. */
   readonly scope: string;
+  /** Whether anything is limited, here or around. */
+  readonly limited: boolean;
   /** How much of the scarcest limit is left, from 1 to 0, calls under way counted as spent. 1 without a budget. */
   readonly remainingRatio: number;
   /** What the scope has spent, in nano-dollars. 0 without a budget. */
@@ -128,6 +130,10 @@ export class RunPurse implements Purse, BudgetView {
   /** Whether some scope limits dollars: then a call without a known price cannot be let through. */
   get limitsUsd(): boolean {
     return this.#state.allowed.nanoUsd !== undefined || this.#outer?.limitsUsd === true;
+  }
+
+  get limited(): boolean {
+    return Object.values(this.#state.allowed).some((limit) => limit !== undefined) || this.#outer?.limited === true;
   }
 
   get remainingRatio(): number {
@@ -266,6 +272,7 @@ function mayBeFreed({ limit, allowed, spent, requested }: Exceeded): boolean {
 /** What a node sees where nothing limits it. */
 export const UNLIMITED: BudgetView = {
   scope: "",
+  limited: false,
   remainingRatio: 1,
   spentNanoUsd: 0n,
   exceeded: false,

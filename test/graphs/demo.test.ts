@@ -85,6 +85,7 @@ describe("npm run demo", () => {
       "inFlightAtKill",
       "duplicates",
       "report",
+      "stopped",
     ]);
     expect(result).toMatchObject({
       event: "done",

@@ -1,6 +1,17 @@
 // Where in a running graph some code runs.
+import type { StepScope } from "../core/context.js";
 import type { StepPosition } from "../core/step.js";
 import type { Run } from "./run.js";
+
+/** Where in a run a model or tool call is made. */
+export interface CallPlace {
+  readonly scope: StepScope;
+  /** Distinguishes the tools that one ToolNode runs side by side in one task. */
+  readonly toolCallId: string | undefined;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** The callback run is the node's own: with it the attempt ends. */
+  readonly isNode?: true;
+}
 
 /** A place in a running graph. */
 export interface Place {

@@ -1,6 +1,6 @@
 // One OpenTelemetry span, kept away from the graph. It carries names, numbers and kinds of errors; no prompt, argument,
 // output or message. A tracer that throws breaks nothing.
-import { isGraphDrained } from "@langchain/langgraph";
+import { isGraphDrained, isGraphInterrupt } from "@langchain/langgraph";
 import {
   type Attributes,
   type Context,
@@ -120,10 +120,14 @@ function usageAttributes(usage: Usage | undefined): Attributes {
   };
 }
 
-/** How what threw this ended. */
+/** How what threw this ended. A `Command` for the graph around is thrown too: it is a result. */
 export function outcomeOf(error: unknown): string {
-  if (!isControlFlow(error)) return "failed";
-  return drainReason(error)?.kind ?? (isGraphDrained(error) ? "drained" : "waiting");
+  const outcome = () => {
+    if (!isControlFlow(error)) return "failed";
+    if (isGraphInterrupt(error)) return "waiting";
+    return isGraphDrained(error) ? (drainReason(error)?.kind ?? "drained") : "done";
+  };
+  return quietly(outcome) ?? "failed";
 }
 
 function defined(attributes: Attributes): Attributes {

@@ -10,6 +10,7 @@ import * as names from "./spanNames.js";
 
 const TRACER = "langgraph-longhaul";
 
+/** The spans of one run, which is not always recorded: then the calls below it have none. */
 export class RunSpan {
   /** How the run ends where it throws nothing. */
   endsAs: string | undefined;
@@ -119,14 +120,13 @@ export class RunSpan {
     const run = async (step: StepContext): Promise<O> => {
       span ??= this.start(stepCall(call), scope);
       span?.set({ [names.ATTEMPT]: step.attempt, [names.TRIES]: ++tries });
-      try {
-        const output = await within(span?.context ?? ROOT_CONTEXT, () => call.run(step));
-        span?.spend(call.usageOf?.(output));
-        return output;
-      } catch (error) {
+      const trying = within(span?.context ?? ROOT_CONTEXT, () => call.run(step));
+      const output = await trying.catch((error: unknown) => {
         span?.spend(spentBefore(error));
         throw error;
-      }
+      });
+      quietly(() => span?.spend(call.usageOf?.(output)));
+      return output;
     };
     try {
       const output = await perform({ ...call, run });

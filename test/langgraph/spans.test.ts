@@ -1,7 +1,16 @@
 // OpenTelemetry spans, as a collector receives them from the real exporter.
 import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { END, interrupt, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import {
+  Command,
+  END,
+  GraphDrained,
+  interrupt,
+  MessagesAnnotation,
+  ParentCommand,
+  START,
+  StateGraph,
+} from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { type ContextManager, context, type Span, type Tracer, type TracerProvider, trace } from "@opentelemetry/api";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -19,6 +28,7 @@ import {
   type Step,
   toolRegistry,
 } from "../../src/index.js";
+import { outcomeOf } from "../../src/langgraph/callSpan.js";
 import { errorType } from "../../src/langgraph/spanNames.js";
 import { oneNode, State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
@@ -238,6 +248,11 @@ describe("a failure", () => {
 });
 
 describe("a run that leaves without having failed", () => {
+  it("by a Command for the graph around it has a result", () => {
+    expect(outcomeOf(new ParentCommand(new Command({ goto: "next" })))).toBe("done");
+    expect(outcomeOf(new GraphDrained("shutting down"))).toBe("drained");
+  });
+
   it("says how, with its status unset", async () => {
     const spans = await tracing(async () => {
       await run("asks", async () => interrupt("SECRET question"));

@@ -28,6 +28,14 @@ export interface StepCall<O> {
   readonly usageOf?: (output: O) => Usage | undefined;
   /** What the call may take, where limits count it. */
   readonly spends?: (() => Promise<Amounts>) | undefined;
+  readonly about?: CallFacts | undefined;
+}
+
+/** What is known of a call before it is made, for whoever watches it. */
+export interface CallFacts {
+  readonly model?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly toolCallId?: string | undefined;
 }
 
 /** What the core needs from the graph runtime around it. */
@@ -61,6 +69,8 @@ export interface StepHost {
   /** Undefined when nothing limits what the thread spends. */
   readonly purse?: Purse | undefined;
   onStep?: ((event: StepEvent) => void) | undefined;
+  /** Watches a step from around it: performs it, and returns or throws what that comes to. */
+  watch?<O>(call: StepCall<O>, perform: (call: StepCall<O>) => Promise<O>): Promise<O>;
 }
 
 /** A step, and what a person must say about it. */

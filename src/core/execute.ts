@@ -29,6 +29,10 @@ import { standsAlone } from "./sibling.js";
 export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   host.assertLive();
   await host.barrier();
+  return host.watch === undefined ? perform(call, host) : host.watch(call, (watched) => perform(watched, host));
+}
+
+async function perform<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   if (call.intent.effect === "read" && call.intent.kind !== "llm") {
     const known = await host.ledger.find(call.intent.key);
     if (known?.output !== undefined) return replay(call, host, known);

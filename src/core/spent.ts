@@ -10,6 +10,26 @@ export function noteSpent(error: unknown, usage: Usage): unknown {
   return error;
 }
 
+/** What was spent before `error` was thrown, for those who only watch: it is left to be counted. */
+export function spentBefore(error: unknown): Usage | undefined {
+  return typeof error === "object" && error !== null ? noted.get(error) : undefined;
+}
+
+/** What two tries used together: each is paid. A price that is not known makes the sum unknown. */
+export function sumOf(a: Usage, b: Usage): Usage {
+  const unpriced = a.costNanoUsd === undefined || b.costNanoUsd === undefined;
+  return {
+    ...b,
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+    costNanoUsd: unpriced ? undefined : (a.costNanoUsd ?? 0n) + (b.costNanoUsd ?? 0n),
+    estimated: a.estimated || b.estimated,
+  };
+}
+
 /** What was spent before `error` was thrown; told once, so that nothing counts it twice. */
 export function takeSpent(error: unknown): Usage | undefined {
   if (typeof error !== "object" || error === null) return undefined;

@@ -3,7 +3,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { breakerFor } from "../core/breaker.js";
 import { type Amounts, NOTHING } from "../core/budget.js";
-import type { StepCall } from "../core/call.js";
+import type { CallFacts, StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
 import { DatabaseError, DurabilityBarrierError, InvalidOptionError, StepUsageError } from "../core/errors.js";
@@ -150,6 +150,7 @@ export interface PerformedStep<I, O> extends NamedStep<I, O> {
   readonly usageOf?: (output: O) => Usage | undefined;
   /** What the call may take; a tool call is one tool call. */
   readonly spends?: () => Promise<Amounts>;
+  readonly about?: CallFacts;
 }
 
 const ONE_TOOL_CALL: Amounts = { ...NOTHING, toolCalls: 1 };
@@ -193,6 +194,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     ...(step.codec === undefined ? {} : { codec: step.codec }),
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
     spends: step.spends ?? (step.kind === "tool" ? async () => ONE_TOOL_CALL : undefined),
+    about: step.about,
   };
   const keyed = key !== undefined || step.callSite !== undefined;
   return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, scope, call));
@@ -221,7 +223,7 @@ function movedWrite({ position }: Place, name: string): StepUsageError {
  * scope: code that catches the pause must not go on to the next effect.
  */
 async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Promise<O> {
-  const host = hostAt(place);
+  const host = hostAt(place, scope);
   try {
     const execute = () => executeStep(call, host);
     return await (place.purse === undefined ? execute() : place.purse.time.working(execute));

@@ -9,12 +9,12 @@ import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, NotFoundError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { foreignKnowledge } from "./foreignSaver.js";
-import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
-import { Run } from "./run.js";
+import { Run, startRun } from "./run.js";
 import { RunPurse } from "./runPurse.js";
-import { ambientConfig, purseOf } from "./runtime.js";
+import { RunSpan } from "./runSpan.js";
+import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
 
 /** What compiled graphs and agents built on them have in common. */
 export interface DurableTarget {
@@ -90,22 +90,45 @@ export interface RunSettings {
   readonly budget: ThreadBudget | undefined;
 }
 
+type Stream = (input: unknown, options: RunOptions) => AsyncGenerator<unknown>;
+
 /** Runs the graph under the thread's lease, or joins the run around it. */
 export async function* runDurably(
   graph: Compiled,
   settings: RunSettings,
   input: unknown,
   options: RunOptions | undefined,
-  stream: (input: unknown, options: RunOptions) => AsyncGenerator<unknown>,
+  stream: Stream,
 ): AsyncGenerator<unknown> {
-  const { ledger } = settings;
   const threadId = threadOf(graph, options);
   if (options !== undefined && joinedRun(options, threadId)) return yield* stream(input, options);
   const durability = durabilityOf(graph, options);
+  const outer = runsAround(options);
+  const span = new RunSpan(graph.name ?? "LangGraph", threadId, outer.at(0)?.span?.contextAt(scopeAt(options)));
+  yield* span.around(holdThread(graph, settings, input, { ...options, durability }, { threadId, outer, span, stream }));
+}
+
+/** A run that is no part of another one on its thread. */
+interface OwnRun {
+  readonly threadId: string;
+  /** The runs that it is made in, the innermost first. */
+  readonly outer: readonly Run[];
+  readonly span: RunSpan;
+  readonly stream: Stream;
+}
+
+async function* holdThread(
+  graph: Compiled,
+  settings: RunSettings,
+  input: unknown,
+  options: RunOptions,
+  { threadId, outer, span, stream }: OwnRun,
+): AsyncGenerator<unknown> {
+  const { ledger } = settings;
   const run = await startRun(ledger, threadId, options);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
-  const outer = runsAround(options);
+  run.span = span;
   let failure: unknown;
   try {
     for (const around of outer) around.innerThreads.add(threadId);
@@ -115,7 +138,7 @@ export async function* runDurably(
     await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
     const asked = await withoutStrayResume(graph, input, options, threadId);
-    yield* stream(asked, { ...bind(graph, ledger, run, options), durability });
+    yield* stream(asked, bind(graph, ledger, run, options));
     if (run.lost !== undefined) throw run.leave();
     if (run.stoppedBy !== undefined) throw run.stoppedBy;
   } catch (error) {
@@ -123,6 +146,7 @@ export async function* runDurably(
     throw failure;
   } finally {
     for (const around of outer) around.innerThreads.delete(threadId);
+    span.endsAs = run.interrupted ? "waiting" : "done";
     await run.end(failure);
   }
 }
@@ -132,28 +156,6 @@ function isNewInput(input: unknown): boolean {
   if (input === null || input === undefined) return false;
   return !isCommand(input) || input.resume === undefined;
 }
-
-/** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
-async function startRun(ledger: Ledger, threadId: string, options: RunOptions | undefined): Promise<Run> {
-  const onServer = options?.metadata?.["langgraph_host"] !== undefined;
-  const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
-  for (;;) {
-    const run = await Run.start(ledger, threadId);
-    if (!("busyUntil" in run)) return run;
-    if (performance.now() < giveUpAt) {
-      await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));
-      options?.signal?.throwIfAborted();
-      continue;
-    }
-    if (onServer) await run.wakeWhenFree();
-    const dueAt = run.busyUntil.toISOString();
-    const message = `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`;
-    throw drained({ kind: "busy", threadId, dueAt, message });
-  }
-}
-
-/** How often a run on a server looks whether the thread is free. */
-const BUSY_LOOK_MS = 250;
 
 /**
  * A resume value answers the question that the thread asks now. Taken at an older checkpoint it would answer one that

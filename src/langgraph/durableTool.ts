@@ -97,7 +97,7 @@ export function durableTool<T extends StructuredToolInterface>(
       codec: messageCodec,
       run: async () => failOnErrorMessage(tool.name, await original._call.call(tool, input, manager, config)),
       options: options as Partial<EffectOptions<unknown, unknown>>,
-      ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}` }),
+      ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}`, about: { toolCallId: callSite } }),
     });
   };
   Object.defineProperty(copy, "_call", { value: call, configurable: true });

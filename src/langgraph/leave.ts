@@ -1,7 +1,7 @@
 // The ways to leave a graph that are no failure. What a PERSON must answer leaves as an interrupt; what TIME ends
 // leaves as GraphDrained with a machine-readable reason, so that no retryPolicy, errorHandler or ToolNode takes it for
 // an error (G3, G14).
-import { GraphDrained, GraphInterrupt, isGraphDrained } from "@langchain/langgraph";
+import { GraphDrained, GraphInterrupt, isGraphBubbleUp, isGraphDrained } from "@langchain/langgraph";
 import type { Exceeded, LimitName } from "../core/budget.js";
 import type { Asked } from "../core/call.js";
 import { sha256 } from "../core/key.js";
@@ -24,6 +24,16 @@ export interface DrainReason {
   readonly idempotencyKey?: string;
   /** The scope that ends because of a limit. */
   readonly scope?: string;
+}
+
+/** A pause, a drain or a Command: no failure. */
+export function isControlFlow(error: unknown): boolean {
+  try {
+    return error instanceof Error && isGraphBubbleUp(error);
+  } catch {
+    // An error that cannot be read is no pause of LangGraph's.
+    return false;
+  }
 }
 
 export function drained(reason: DrainReason): GraphDrained {

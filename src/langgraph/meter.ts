@@ -6,33 +6,15 @@ import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { GraphCallbackHandler, isGraphBubbleUp, isGraphDrained, isGraphInterrupt, START } from "@langchain/langgraph";
+import { GraphCallbackHandler, isGraphDrained, isGraphInterrupt, START } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
+import { isControlFlow } from "./leave.js";
+import { askedIn } from "./modelUsage.js";
+import type { CallPlace } from "./place.js";
+import { PlainSpans } from "./plainSpans.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
 import { UnrecordedCalls } from "./unrecordedCalls.js";
-
-/** Where in a run a model call is made. */
-export interface CallPlace {
-  readonly scope: StepScope;
-  /** Distinguishes the tools that one ToolNode runs side by side in one task. */
-  readonly toolCallId: string | undefined;
-  readonly metadata: Readonly<Record<string, unknown>>;
-  /** The budget that pays there; undefined: the thread's. */
-  readonly purse?: RunPurse | undefined;
-  /** The callback run is the node's own: with it the attempt ends. */
-  readonly isNode?: true;
-}
-
-/** A pause, a drain or a Command: no failure. */
-export function isControlFlow(error: unknown): boolean {
-  try {
-    return error instanceof Error && isGraphBubbleUp(error);
-  } catch {
-    // An error that cannot be read is no pause of LangGraph's.
-    return false;
-  }
-}
 
 export class Meter extends GraphCallbackHandler {
   override name = "langgraph-longhaul";
@@ -44,10 +26,12 @@ export class Meter extends GraphCallbackHandler {
   readonly #attempts = new Map<string, number>();
 
   readonly #unrecorded: UnrecordedCalls;
+  readonly #spans: PlainSpans;
 
   constructor(readonly run: Run) {
     super();
     this.#unrecorded = new UnrecordedCalls(run);
+    this.#spans = new PlainSpans(run);
   }
 
   /** Where the callback run `runId` takes place: the node attempt or tool call around it. */
@@ -125,12 +109,15 @@ export class Meter extends GraphCallbackHandler {
     runName?: string,
     toolCallId?: string,
   ): Promise<void> {
-    if (toolCallId === undefined || toolCallId === "") this.#inherit(runId, parentRunId, metadata);
-    else {
-      const scope = new StepScope(runName ?? "tool", `in:${toolCallId}:`, this.placeOf(parentRunId)?.scope);
-      this.#places.set(runId, { scope, toolCallId, metadata, purse: this.placeOf(parentRunId)?.purse });
-    }
+    const tool = runName ?? "tool";
+    const hasScope = toolCallId !== undefined && toolCallId !== "";
+    if (hasScope) {
+      const around = this.placeOf(parentRunId);
+      const scope = new StepScope(tool, `in:${toolCallId}:`, around?.scope);
+      this.#places.set(runId, { scope, toolCallId, metadata, purse: around?.purse });
+    } else this.#inherit(runId, parentRunId, metadata);
     await this.#leaving(runId, this.#unrecorded.toolStarts(runId, metadata, this.purseAt(runId)));
+    if (this.#unrecorded.isOurs(metadata)) this.#spans.toolStarts(runId, this.placeOf(runId), tool, hasScope);
   }
 
   override async handleChatModelStart(
@@ -143,10 +130,10 @@ export class Meter extends GraphCallbackHandler {
     metadata: Record<string, unknown> = {},
   ): Promise<void> {
     this.#inherit(runId, parentRunId, metadata);
-    await this.#leaving(
-      runId,
-      this.#unrecorded.modelStarts(runId, messages, { extra, metadata, purse: this.purseAt(runId) }),
-    );
+    const asked = askedIn(metadata, extra);
+    const call = { extra, metadata, asked, purse: this.purseAt(runId) };
+    await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, call));
+    if (this.#unrecorded.isOurs(metadata)) this.#spans.modelStarts(runId, this.placeOf(runId), asked);
   }
 
   /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
@@ -164,18 +151,22 @@ export class Meter extends GraphCallbackHandler {
   override async handleToolEnd(_output: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
     await this.#unrecorded.ends(runId);
+    await this.#spans.ends(runId);
   }
   override async handleToolError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
     await this.#unrecorded.fails(runId, error);
+    this.#spans.fails(runId, error);
   }
   override async handleLLMEnd(output: LLMResult, runId: string): Promise<void> {
     this.#places.delete(runId);
     await this.#unrecorded.ends(runId, output);
+    await this.#spans.ends(runId, output);
   }
   override async handleLLMError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
     await this.#unrecorded.fails(runId, error);
+    this.#spans.fails(runId, error);
   }
 
   /** A limit that pauses the graph pauses it also where the node's code catches that. */

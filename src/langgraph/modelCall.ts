@@ -14,7 +14,7 @@ import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
 import { type AskedModel, estimateModelCall, outputCapIn } from "./modelEstimate.js";
 import { describeRequest } from "./modelRequest.js";
-import { type Answer, StreamReports, usageOf } from "./modelUsage.js";
+import { type Answer, type AskedNames, StreamReports, usageOf } from "./modelUsage.js";
 import { ambientConfig, locate, locateCall, scopeAt } from "./runtime.js";
 
 /** Ten minutes: long reasoning calls take several. */
@@ -171,6 +171,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     callSite: `model:${called?.toolCallId ?? scope.part?.name ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
     options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
     usageOf: () => usage,
+    about: namesOf(model, options),
     spends: () => estimateModelCall(askedModel(model, messages, options), prices, place.purse?.limitsUsd === true),
     run: async ({ signal }) => {
       const answer = await how.ask(signal).catch(async (error: unknown) => {
@@ -186,13 +187,17 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   });
 }
 
+function namesOf(model: BaseChatModel, options: Options) {
+  const { ls_model_name, ls_provider } = model.getLsParams(options);
+  return { model: ls_model_name ?? model._llmType(), provider: ls_provider } satisfies AskedNames;
+}
+
 /** What is known of a call before it is sent. */
 function askedModel(model: BaseChatModel, messages: BaseMessage[], options: Options): AskedModel {
-  const { ls_model_name, ls_provider, ls_max_tokens } = model.getLsParams(options);
+  const { ls_max_tokens } = model.getLsParams(options);
   const parameters = model.invocationParams?.(options) as { tools?: unknown; n?: unknown } | undefined;
   return {
-    model: ls_model_name ?? model._llmType(),
-    provider: ls_provider,
+    ...namesOf(model, options),
     request: [messages.map((message) => message.toDict().data), parameters?.tools],
     messages: messages.length,
     outputCap: outputCapIn(parameters, options, { maxTokens: ls_max_tokens }),

@@ -2,8 +2,9 @@
 // all; what none of them says is estimated from the text, and marked as that. A call is never counted as free.
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type AIMessageChunk, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
-import type { ChatGenerationChunk } from "@langchain/core/outputs";
+import type { ChatGenerationChunk, LLMResult } from "@langchain/core/outputs";
 import { type Prices, priceNanoUsd } from "../core/price.js";
+import { sumOf } from "../core/spent.js";
 import type { Usage } from "../core/step.js";
 
 /** The usual rule of thumb for English text; OpenAI's own help page gives it. */
@@ -37,6 +38,52 @@ export async function usageOf(asked: AskedCall, { message, reports, cut = false 
   const costNanoUsd = await priceNanoUsd(model, ls_provider, tokens, { prices: asked.prices, requested });
   const { inputAudioTokens: _in, outputAudioTokens: _out, ...kept } = tokens;
   return { model, ...kept, costNanoUsd, estimated, ...(asked.tool === undefined ? {} : { tool: asked.tool }) };
+}
+
+/** What a model that is asked is called. */
+export interface AskedNames {
+  readonly model: string | undefined;
+  readonly provider: string | undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The names of a plain model, from the start of its callback run. */
+export function askedIn(metadata: Fields, extra: Fields): AskedNames {
+  const parameters = extra["invocation_params"];
+  const model = textIn(metadata, "ls_model_name") ?? textIn(parameters, "model");
+  return { model, provider: textIn(metadata, "ls_provider") };
+}
+
+function textIn(of: unknown, name: string): string | undefined {
+  const value = typeof of === "object" && of !== null ? (of as Fields)[name] : undefined;
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The usage of a plain model's call as its answers report it; undefined when one of them reports none. */
+export async function usageOfResult(
+  result: LLMResult,
+  { model: requested = "", provider }: AskedNames,
+  prices: Prices,
+): Promise<Usage | undefined> {
+  let sum: Usage | undefined;
+  for (const generation of result.generations.flat()) {
+    const { message } = generation as { message?: BaseMessage };
+    const reported = message && usageIn(message);
+    if (message === undefined || reported === undefined) return undefined;
+    const model = modelNameIn(message.response_metadata) ?? requested;
+    const tokens = {
+      inputTokens: reported.input_tokens,
+      outputTokens: reported.output_tokens,
+      cachedInputTokens: reported.input_token_details?.cache_read ?? 0,
+      cacheWriteTokens: reported.input_token_details?.cache_creation ?? 0,
+      reasoningTokens: reported.output_token_details?.reasoning ?? 0,
+    };
+    const costNanoUsd = await priceNanoUsd(model, provider, tokens, { prices, requested });
+    const usage = { model, ...tokens, costNanoUsd, estimated: false };
+    sum = sum === undefined ? usage : sumOf(sum, usage);
+  }
+  return sum;
 }
 
 type CountedTokens = Omit<Usage, "model" | "costNanoUsd" | "tool"> & {

@@ -1,7 +1,20 @@
 // Where in a running graph some code runs.
+import type { StepScope } from "../core/context.js";
 import type { StepPosition } from "../core/step.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
+
+/** Where in a run a model or tool call is made. */
+export interface CallPlace {
+  readonly scope: StepScope;
+  /** Distinguishes the tools that one ToolNode runs side by side in one task. */
+  readonly toolCallId: string | undefined;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** The budget that pays there; undefined: the thread's. */
+  readonly purse?: RunPurse | undefined;
+  /** The callback run is the node's own: with it the attempt ends. */
+  readonly isNode?: true;
+}
 
 /** A place in a running graph. */
 export interface Place {

@@ -1,6 +1,7 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BudgetLedger } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import type { LonghaulError, RecordedFailure } from "../core/errors.js";
@@ -11,6 +12,7 @@ import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained, drainReason } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import type { RunPurse } from "./runPurse.js";
+import type { RunSpan } from "./runSpan.js";
 
 /** Another run has the thread. */
 export interface BusyThread {
@@ -45,6 +47,8 @@ export class Run implements RunBinding {
   onFork: "ask" | "run" = "ask";
   /** Threads of durable graphs that run inside this one now: they count their own calls. */
   readonly innerThreads = new Set<string>();
+  /** Undefined for work on the thread from outside its graph. */
+  span: RunSpan | undefined;
   /** Undefined when nothing limits what the thread spends. */
   purse: RunPurse | undefined;
   /** The node that ends the thread with what there is, where its budget names one. */
@@ -174,3 +178,25 @@ export class Run implements RunBinding {
     return error === undefined ? "done" : "failed";
   }
 }
+
+/** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
+export async function startRun(ledger: Ledger, threadId: string, options: RunnableConfig): Promise<Run> {
+  const onServer = options.metadata?.["langgraph_host"] !== undefined;
+  const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
+  for (;;) {
+    const run = await Run.start(ledger, threadId);
+    if (!("busyUntil" in run)) return run;
+    if (performance.now() < giveUpAt) {
+      await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));
+      options.signal?.throwIfAborted();
+      continue;
+    }
+    if (onServer) await run.wakeWhenFree();
+    const dueAt = run.busyUntil.toISOString();
+    const message = `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`;
+    throw drained({ kind: "busy", threadId, dueAt, message });
+  }
+}
+
+/** How often a run on a server looks whether the thread is free. */
+const BUSY_LOOK_MS = 250;

@@ -9,9 +9,9 @@ import { StepScope } from "../core/context.js";
 import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
-import { drained, paused } from "./leave.js";
-import { type CallPlace, isControlFlow, type Meter, meterIn } from "./meter.js";
-import type { Place } from "./place.js";
+import { drained, isControlFlow, paused } from "./leave.js";
+import { type Meter, meterIn } from "./meter.js";
+import type { CallPlace, Place } from "./place.js";
 import { overtakenWrite, relationTo } from "./relation.js";
 import type { RunPurse } from "./runPurse.js";
 
@@ -168,8 +168,8 @@ export function resetSubgraphCounter(config: RunnableConfig | undefined): void {
   }
 }
 
-/** What the core needs, at this place. */
-export function hostAt(place: Place): StepHost {
+/** What the core needs, at this place. @param scope whose steps these are, where that is known */
+export function hostAt(place: Place, scope?: StepScope): StepHost {
   const { run, position, signal } = place;
   const assertLive = () => {
     if (run.lost !== undefined) throw run.leave();
@@ -211,7 +211,11 @@ export function hostAt(place: Place): StepHost {
     isControlFlow,
     mayRetry: () => run.mayRetry(),
     purse: place.purse,
-    onStep: run.onStep,
+    onStep: (event) => {
+      if (event.type === "replayed") run.span?.replayed(event);
+      run.onStep?.(event);
+    },
+    watch: (call, perform) => (run.span === undefined ? perform(call) : run.span.watch(call, scope, perform)),
   };
 }
 

@@ -2,11 +2,11 @@
 // them all the same, by LangChain's own callbacks: held back at the start, settled at the end.
 import type { BaseMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
-import { type Amounts, NOTHING } from "../core/budget.js";
+import { type Amounts, amountsOf, NOTHING } from "../core/budget.js";
 import { classify } from "../core/failure.js";
-import { priceNanoUsd } from "../core/price.js";
 import { LEDGER_PARTS } from "./ledger.js";
 import { estimateModelCall, outputCapIn } from "./modelEstimate.js";
+import { type AskedNames, usageOfResult } from "./modelUsage.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
 
@@ -35,12 +35,16 @@ export class UnrecordedCalls {
   async modelStarts(
     id: string,
     messages: readonly BaseMessage[][],
-    { extra, metadata, purse }: { extra: Metadata; metadata: Metadata; purse: RunPurse | undefined },
+    {
+      extra,
+      metadata,
+      asked,
+      purse,
+    }: { extra: Metadata; metadata: Metadata; asked: AskedNames; purse: RunPurse | undefined },
   ): Promise<void> {
-    if (purse === undefined || !this.#isOurs(metadata)) return;
+    if (purse === undefined || !this.isOurs(metadata)) return;
+    const { model = "", provider } = asked;
     const parameters = extra["invocation_params"];
-    const model = textIn(metadata, "ls_model_name") ?? textIn(parameters, "model") ?? "";
-    const provider = textIn(metadata, "ls_provider");
     const sent = messages.flat();
     const tools = (parameters as { tools?: unknown } | undefined)?.tools;
     const request = await estimateModelCall(
@@ -59,7 +63,7 @@ export class UnrecordedCalls {
   }
 
   async toolStarts(id: string, metadata: Metadata, purse: RunPurse | undefined): Promise<void> {
-    if (purse === undefined || !this.#isOurs(metadata)) return;
+    if (purse === undefined || !this.isOurs(metadata)) return;
     const request = { ...NOTHING, toolCalls: 1 };
     await this.#hold(id, purse, { request, model: undefined, provider: undefined });
   }
@@ -98,45 +102,15 @@ export class UnrecordedCalls {
   }
 
   /** Its wrapper pays for a recorded call; a run inside this one, on a thread of its own, for what is made there. */
-  #isOurs(metadata: Metadata): boolean {
+  isOurs(metadata: Metadata): boolean {
     return metadata[RECORDED] !== true && !this.#run.innerThreads.has(String(metadata["thread_id"]));
   }
 
   async #actual(
-    { model = "", provider, request }: Pick<OpenCall, "model" | "provider" | "request">,
+    { model, provider, request }: Pick<OpenCall, "model" | "provider" | "request">,
     result: LLMResult,
   ): Promise<Amounts | undefined> {
-    let used: Amounts = { ...NOTHING, modelCalls: 1 };
-    for (const generation of result.generations.flat()) {
-      const usage = (generation as { message?: { usage_metadata?: Usage } }).message?.usage_metadata;
-      if (usage === undefined) return undefined;
-      const tokens = {
-        inputTokens: usage.input_tokens,
-        outputTokens: usage.output_tokens,
-        cachedInputTokens: usage.input_token_details?.cache_read ?? 0,
-        cacheWriteTokens: usage.input_token_details?.cache_creation ?? 0,
-        reasoningTokens: usage.output_token_details?.reasoning ?? 0,
-      };
-      const { prices } = this.#run.ledger[LEDGER_PARTS];
-      const nanoUsd = (await priceNanoUsd(model, provider, tokens, { prices })) ?? request.nanoUsd;
-      used = {
-        ...used,
-        nanoUsd: used.nanoUsd + nanoUsd,
-        tokens: used.tokens + usage.input_tokens + usage.output_tokens,
-      };
-    }
-    return used;
+    const usage = await usageOfResult(result, { model, provider }, this.#run.ledger[LEDGER_PARTS].prices);
+    return usage && amountsOf(usage, request);
   }
-}
-
-interface Usage {
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly input_token_details?: { readonly cache_read?: number; readonly cache_creation?: number };
-  readonly output_token_details?: { readonly reasoning?: number };
-}
-
-function textIn(of: unknown, name: string): string | undefined {
-  const value = typeof of === "object" && of !== null ? (of as Metadata)[name] : undefined;
-  return typeof value === "string" && value !== "" ? value : undefined;
 }

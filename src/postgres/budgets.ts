@@ -15,6 +15,7 @@ import type { RunTicket } from "../core/ledger.js";
 import { AMOUNTS, each, readBudget, TOTALS } from "./budgetRows.js";
 import type { Database } from "./pool.js";
 import { hexToBytes, NOW } from "./stepRows.js";
+import { IS_UNHURRIED, UNHURRIED } from "./steps.js";
 
 // $1 scope, $2 thread, $3 parent, $4 whether the limits are those of the first opening, $5 deadline, $6 to $11 limits, $12 to $15
 // what is kept back.
@@ -55,8 +56,9 @@ const WORST = `
     from over order by (spent + requested <= allowed), depth limit 1) o) as over`;
 
 // $1 thread, $2 epoch, $3 id, $4 step key, $5 attempt, $6 scopes, $7 to $10 what is asked for.
+// It does not wait for the disk while it holds the row that all wait for; FLUSH does, before anything is sent.
 const RESERVE = `
-with ${NOW},
+with ${NOW}, ${UNHURRIED},
 lease as (
   select 1 as yes from {schema}.threads t, at
   where t.thread_id = $1::text and t.epoch = $2::bigint and t.lease_until > at.now for share of t
@@ -79,18 +81,22 @@ moved as (
   update {schema}.budgets u set ${each(AMOUNTS, (name, i) => `reserved_${name} = u.reserved_${name} + $${i + 7}`)}
   from made where u.scope = any($6)
 )
-select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, (select count(*) from known)::int as known, ${WORST}`;
+select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, (select count(*) from known)::int as known, ${IS_UNHURRIED}, ${WORST}`;
 
+/** Waits until all that was committed before is on disk: PostgreSQL writes its log in order, and many wait as one. */
+const FLUSH = "select pg_logical_emit_message(true, 'longhaul', '')";
+
+// A settlement that a crash of PostgreSQL takes back leaves the reservation, which is settled again by the next run.
 // $1 the reservation, $2 to $5 what the call took, null where only the estimate is known.
 const SETTLE = `
-with gone as (delete from {schema}.reservations where id = $1::text returning *),
+with ${UNHURRIED}, gone as (delete from {schema}.reservations where id = $1::text returning *),
 b as (select b.scope from {schema}.budgets b, gone where b.scope = any(gone.scopes) order by b.depth, b.scope for update of b)
 update {schema}.budgets u set ${each(
   AMOUNTS,
   (name, i) => `reserved_${name} = u.reserved_${name} - case when gone.settled_at is null then gone.${name} else 0 end,
   spent_${name} = u.spent_${name} + coalesce($${i + 2}::bigint, gone.${name}) - case when gone.settled_at is null then 0 else gone.${name} end`,
 )}
-from gone, b where u.scope = b.scope`;
+from gone, b, unhurried where u.scope = b.scope`;
 
 // A call of a run that is gone took what its receipt says, when there is one; else its estimate.
 const SWEEP = `
@@ -238,6 +244,7 @@ async function reserve(database: Database, ticket: RunTicket, reservation: Reser
     scopes,
     ...amountValues(request),
   ]);
+  if (row?.made === 1 || row?.known === 1) await database.query("flush", FLUSH, []);
   // Our own reservation may have been committed with its answer lost (G20).
   if (row?.made === 1 || row?.known === 1) return { reserved: true };
   if (row?.leased !== 1) return { lost: "lease" };

@@ -19,8 +19,8 @@ const VALUES = `$1::bytea, $2, lease.generation, $3, $4::text, $5::text, $6::tex
  * call, do not wait for the disk. The next statement that must not be lost does, and the log is flushed in order, so
  * whatever it builds on is then on disk too (G29).
  */
-const UNHURRIED = "unhurried as (select set_config('synchronous_commit', 'off', true))";
-const IS_UNHURRIED = "(select count(*) from unhurried)::int as unhurried";
+export const UNHURRIED = "unhurried as (select set_config('synchronous_commit', 'off', true))";
+export const IS_UNHURRIED = "(select count(*) from unhurried)::int as unhurried";
 
 const BEGIN_WRITE = `
 with ${NOW}, ${LEASE},

@@ -15,6 +15,7 @@ import { startWorker, type WorkerProcess } from "../../graphs/research/demo/work
 import { requestLog } from "../../graphs/research/world/requestLog.js";
 import { startSite } from "../../graphs/research/world/site.js";
 import { startWorld } from "../../graphs/research/world/world.js";
+import { openLedger, raiseBudget } from "../../src/index.js";
 import { createDatabase } from "../support/database.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -124,6 +125,41 @@ describe("npm run demo", () => {
     expect(output.stdout).toMatch(/Killed\s+│ once with SIGKILL, at its step 17\b/);
     expect(output.stdout).toMatch(/Recorded and done again\s+│ nothing/);
     expect(output.stderr).toContain("offline stand-in");
+  });
+
+  test("with a budget ends with a report of what it could read, and completes it when the budget is raised, reading nothing twice", async () => {
+    const first = await demo(
+      "--json",
+      "--pages",
+      "40",
+      "--budget-usd",
+      "0.02",
+      "--kill-at",
+      "40",
+      "--thread",
+      "thrifty",
+    );
+    expect(first.code, first.stderr).toBe(0);
+    const partial = done(first);
+    expect(partial).toMatchObject({ kills: 1, duplicates: NONE, world: { published: 1 } });
+    expect(partial.costUsd).toBeLessThanOrEqual(0.02);
+    expect(partial.stopped?.unread).toBeGreaterThan(0);
+    expect(await readFile(partial.report ?? "", "utf8")).toContain(
+      `before these ${partial.stopped?.unread} pages were read`,
+    );
+    const ledger = openLedger({ url: env["LONGHAUL_DATABASE_URL"] ?? "" });
+    await raiseBudget(ledger, { threadId: "thrifty", usd: 1, by: "ann" });
+    await ledger.close();
+    const second = await demo("--json", "--kill-at", "none", "--thread", "thrifty");
+    expect(second.code, second.stderr).toBe(0);
+    const whole = done(second);
+    expect(whole).toMatchObject({
+      pages: 40,
+      duplicates: NONE,
+      stopped: null,
+      world: { pagesServed: 0, published: 2 },
+    });
+    expect(await readFile(whole.report ?? "", "utf8")).not.toContain("## Missing");
   });
 
   test("goes on with its thread after the whole demo was killed, although its world has other ports then", async () => {

@@ -48,12 +48,13 @@ export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
 export { type BudgetedSubgraphOptions, budgetedSubgraph } from "./langgraph/budgetedSubgraph.js";
 export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budgetScope.js";
+export type { BudgetView } from "./langgraph/budgetView.js";
 export { compensateNode } from "./langgraph/compensateNode.js";
+export type { DurableTarget } from "./langgraph/compiled.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
 export { type DurableOptions, durableGraph } from "./langgraph/durableGraph.js";
 export { type DurableModelOptions, durableModel } from "./langgraph/durableModel.js";
 export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/durableNode.js";
-export type { DurableTarget } from "./langgraph/durableRun.js";
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
@@ -66,7 +67,6 @@ export {
   type RetryOptions,
 } from "./langgraph/operation.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
-export type { BudgetView } from "./langgraph/runPurse.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export {

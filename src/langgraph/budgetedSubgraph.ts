@@ -5,10 +5,10 @@ import { checkScopeBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import { budgetScope } from "./budgetScope.js";
-import { type Compiled, DURABLE } from "./durableRun.js";
+import type { BudgetView } from "./budgetView.js";
+import { type Compiled, DURABLE } from "./compiled.js";
 import { endAtLimits } from "./endAtLimits.js";
 import { guardNodes } from "./guardNodes.js";
-import type { BudgetView } from "./runPurse.js";
 import { resetSubgraphCounter } from "./runtime.js";
 
 /** What compiled graphs have in common, as far as a budgeted subgraph needs it. */

@@ -13,6 +13,7 @@ import type { StepIntent } from "../core/ledger.js";
 import { knownOptions } from "../core/options.js";
 import { UNDO_SUFFIX } from "../core/saga.js";
 import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
+import { type BudgetView, UNLIMITED } from "./budgetView.js";
 import {
   checkEffectOptions,
   EFFECT_OPTIONS,
@@ -22,7 +23,6 @@ import {
   type RetryOptions,
 } from "./operation.js";
 import type { Place } from "./place.js";
-import { type BudgetView, UNLIMITED } from "./runPurse.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
 /** Options of one call of a step. */

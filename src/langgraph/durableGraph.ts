@@ -7,16 +7,8 @@ import type { ThreadBudget } from "../core/budget.js";
 import { checkThreadBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import {
-  type Compiled,
-  DURABLE,
-  type DurableTarget,
-  lentForUpdate,
-  type RunOptions,
-  type RunSettings,
-  runDurably,
-  updateDurably,
-} from "./durableRun.js";
+import { type Compiled, DURABLE, type DurableTarget, type RunOptions } from "./compiled.js";
+import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
 import { endAtLimits } from "./endAtLimits.js";
 import { guardNodes } from "./guardNodes.js";

@@ -8,8 +8,8 @@ import type {
   StateDefinitionInit,
 } from "@langchain/langgraph";
 import { InvalidOptionError } from "../core/errors.js";
+import { UNLIMITED } from "./budgetView.js";
 import { caughtQuestion, type Durable, stepsAt } from "./durable.js";
-import { UNLIMITED } from "./runPurse.js";
 import { locate, resetSubgraphCounter, scopeOf } from "./runtime.js";
 
 type Context = Record<string, unknown>;

@@ -2,46 +2,20 @@
 // node to the end, write checkpoints in its name, and carry the meter by which everything below finds the ledger.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ThreadBudget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
-import { InvalidOptionError, NotFoundError, StaleWriterError, ThreadBusyError } from "../core/errors.js";
+import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
+import type { Compiled, RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { Run, startRun } from "./run.js";
+import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
-
-/** What compiled graphs and agents built on them have in common. */
-export interface DurableTarget {
-  checkpointer?: BaseCheckpointSaver | boolean | undefined;
-  withConfig(config: { callbacks?: RunnableConfig["callbacks"] }): unknown;
-}
-
-export interface CompiledNode {
-  retryPolicy?: unknown;
-  bound?: unknown;
-  subgraphs?: unknown[];
-  /** The node's code and its edges, as one task; undefined for a node without either. */
-  getNode(): { invoke(input: unknown, config?: RunnableConfig): Promise<unknown> } | undefined;
-}
-
-/** The members of a compiled graph that are replaced. Their types are LangGraph's to change, so they stay loose here. */
-export interface Compiled extends DurableTarget {
-  lg_is_pregel: true;
-  name?: string;
-  config?: RunnableConfig;
-  nodes: Record<string, CompiledNode>;
-  channels: Record<string, unknown>;
-  _streamIterator(input: unknown, options?: RunOptions): AsyncGenerator<unknown>;
-  bulkUpdateState(config: RunOptions, supersteps: unknown): Promise<RunnableConfig>;
-  withConfig(config: object): Compiled;
-}
-export type RunOptions = RunnableConfig & { durability?: string; checkpointDuring?: boolean };
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
 const lent = new AsyncLocalStorage<BaseCheckpointSaver>();
@@ -72,9 +46,6 @@ function joinedRun(options: RunOptions | undefined, threadId: string): boolean {
     return run !== undefined && run.threadId === threadId && !run.ended;
   });
 }
-
-/** Where a durable graph keeps what it was told. */
-export const DURABLE = Symbol.for("langgraph-longhaul.durable");
 
 /** The runs, on other threads, that this one is made in: the innermost first. */
 function runsAround(options: RunOptions | undefined): readonly Run[] {
@@ -149,85 +120,6 @@ async function* holdThread(
     span.endsAs = run.interrupted ? "waiting" : "done";
     await run.end(failure);
   }
-}
-
-/** Whether the thread is given something to do, and not told to go on. */
-function isNewInput(input: unknown): boolean {
-  if (input === null || input === undefined) return false;
-  return !isCommand(input) || input.resume === undefined;
-}
-
-/**
- * A resume value answers the question that the thread asks now. Taken at an older checkpoint it would answer one that
- * was answered before, under the same task id (G18).
- */
-async function refuseResumeOffHead(
-  graph: Compiled,
-  input: unknown,
-  options: RunOptions | undefined,
-  threadId: string,
-): Promise<void> {
-  const addressed: unknown = options?.configurable?.["checkpoint_id"];
-  if (!isCommand(input) || input.resume === undefined || input.resume === null || addressed === undefined) return;
-  const saver = graph.checkpointer as BaseCheckpointSaver;
-  const head = await saver.getTuple({ configurable: { thread_id: threadId, checkpoint_ns: "" } });
-  if (head === undefined || head.checkpoint.id === addressed) return;
-  throw new StaleWriterError(
-    `A Command with a resume value addresses the checkpoint ${String(addressed)}, but thread "${threadId}" is at ${head.checkpoint.id}. ` +
-      "Leave `checkpoint_id` out to answer what the thread asks now, or fork with updateState first.",
-    { threadId },
-  );
-}
-
-/** `null` goes on with a thread; one that died before its first checkpoint has to be given its input again. */
-async function refuseNothingToGoOn(
-  graph: Compiled,
-  input: unknown,
-  options: RunOptions | undefined,
-  threadId: string,
-): Promise<void> {
-  if (input !== null && input !== undefined) return;
-  const saver = graph.checkpointer as BaseCheckpointSaver;
-  const address = { thread_id: threadId, checkpoint_ns: "", checkpoint_id: options?.configurable?.["checkpoint_id"] };
-  if ((await saver.getTuple({ configurable: address })) !== undefined) return;
-  throw new NotFoundError(
-    `Thread "${threadId}" has no checkpoint to go on from: it never started, or died before its first one. Give it its input.`,
-    { threadId },
-  );
-}
-
-/** Questions of ours: their answers are in the ledger. */
-const OUR_QUESTIONS = new Set(["NEEDS_RECONCILIATION", "INPUT_DRIFT", "SIBLING_EFFECT"]);
-
-/**
- * A resume value while the thread asks nothing but what the ledger answers: LangGraph would keep it for the next
- * `interrupt()`, and a question would be answered that was never shown. The thread goes on without it.
- */
-async function withoutStrayResume(
-  graph: Compiled,
-  input: unknown,
-  options: RunOptions | undefined,
-  threadId: string,
-): Promise<unknown> {
-  if (!isCommand(input) || input.resume === undefined || input.resume === null) return input;
-  if (options?.configurable?.["checkpoint_id"] !== undefined) return input;
-  const saver = graph.checkpointer as BaseCheckpointSaver;
-  const head = await saver.getTuple({ configurable: { thread_id: threadId, checkpoint_ns: "" } });
-  const questions = (head?.pendingWrites ?? [])
-    .filter(([, channel]) => channel === "__interrupt__")
-    .flatMap(([, , value]) => value);
-  if (questions.length === 0 || !questions.every(isOurs)) return input;
-  const { update, goto } = input;
-  const more = update !== undefined || (Array.isArray(goto) ? goto.length > 0 : goto !== undefined);
-  return more
-    ? new Command({ ...(update === undefined ? {} : { update }), ...(goto === undefined ? {} : { goto }) })
-    : null;
-}
-
-function isOurs(interrupt: unknown): boolean {
-  const value = (interrupt as { value?: { kind?: unknown; idempotencyKey?: unknown } } | undefined)?.value;
-  if (value?.kind === "BUDGET_EXCEEDED") return true;
-  return typeof value?.kind === "string" && OUR_QUESTIONS.has(value.kind) && typeof value.idempotencyKey === "string";
 }
 
 /** Sync unless the caller says async: then a step waits for its checkpoints at the barrier. */

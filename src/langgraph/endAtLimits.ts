@@ -3,7 +3,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { WrapUp } from "../core/budget.js";
 import { InvalidOptionError } from "../core/errors.js";
-import type { Compiled } from "./durableRun.js";
+import type { Compiled } from "./compiled.js";
 import { derived } from "./guardNodes.js";
 import { scopeEndedBy } from "./leave.js";
 import { purseOf } from "./runtime.js";

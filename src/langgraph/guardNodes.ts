@@ -1,8 +1,8 @@
 // Plain nodes of a durable graph leave as durable ones do: a pause that their code caught does not get past them, and no
 // step of theirs is left open. Done to copies of the graph's nodes, and to those of the subgraphs in it.
 import { type RunnableConfig, RunnablePassthrough } from "@langchain/core/runnables";
+import { type Compiled, DURABLE } from "./compiled.js";
 import { isDurableNode } from "./durableNode.js";
-import { type Compiled, DURABLE } from "./durableRun.js";
 import { scopeAt } from "./runtime.js";
 
 type GraphNode = Compiled["nodes"][string];

@@ -1,8 +1,8 @@
 // Layers of retries that multiply: 3 by LangGraph around 5 of ours are 15 requests for one failure (RET-01). What can be
 // seen when a graph or a model is made is named there.
 
+import type { Compiled } from "./compiled.js";
 import { isDurableNode } from "./durableNode.js";
-import type { Compiled } from "./durableRun.js";
 
 /** Warns of every durable node, also in subgraphs, that LangGraph itself would run again. */
 export function warnOfRetriedNodes(graph: Compiled, path = ""): void {

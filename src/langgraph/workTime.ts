@@ -3,7 +3,7 @@ import { ActiveClock, TICK_MS } from "../core/activeClock.js";
 import type { BudgetState, ThreadBudget } from "../core/budget.js";
 import { BudgetExceededError } from "../core/errors.js";
 import { drained } from "./leave.js";
-import type { PayingRun } from "./runPurse.js";
+import type { PayingRun } from "./payingRun.js";
 
 /** What a crash takes at most from the count of a scope that makes no calls. */
 const RECORD_EVERY_MS = 5000;

@@ -1,0 +1,16 @@
+// What budgets need of the run that spends.
+import type { BudgetLedger } from "../core/budget.js";
+import type { LeaseLostError } from "../core/errors.js";
+import type { RunTicket } from "../core/ledger.js";
+
+/** What a purse needs of the run whose it is. */
+export interface PayingRun {
+  readonly threadId: string;
+  readonly ticket: RunTicket;
+  readonly budgets: BudgetLedger;
+  readonly signal: AbortSignal;
+  lose(error: LeaseLostError): void;
+  leave(): Error;
+  /** Ends the run with this. */
+  stop(error: Error): void;
+}

@@ -23,6 +23,7 @@
  * @module
  */
 
+export type { BodyCodec } from "./core/bodyCodec.js";
 export type { BreakerPolicy } from "./core/breaker.js";
 export type {
   Amounts,

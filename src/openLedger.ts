@@ -1,6 +1,7 @@
 // The composition root: where the ledger, its checkpointer and the database meet. Opening is lazy: importing the
 // package or calling `openLedger()` connects to nothing and reads no environment.
 import { LedgerSaver, setupCheckpoints } from "./checkpoint/index.js";
+import type { BodyCodec } from "./core/bodyCodec.js";
 import { DatabaseError, InvalidOptionError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
@@ -38,13 +39,30 @@ export interface LedgerOptions {
    * also when a call names it with a date or a provider's prefix.
    */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
+  /**
+   * Encodes the inputs and outputs of steps for the database, such as an encryption with a key of yours. Brought in later
+   * it applies to what is stored from then on. Checkpoints, hashes, names and costs stay as they are.
+   * @default stored as they are
+   */
+  readonly bodyCodec?: BodyCodec;
   /** Called after a step's commit, and after each replay. Must not throw. */
   readonly onStep?: (event: StepEvent) => void;
   /** Told one line about where the data is when the embedded server is used. @default a line on stderr */
   readonly onLine?: (line: string) => void;
 }
 
-const OPTIONS = ["url", "pool", "schema", "namespace", "leaseMs", "maxConnections", "prices", "onStep", "onLine"];
+const OPTIONS = [
+  "url",
+  "pool",
+  "schema",
+  "namespace",
+  "leaseMs",
+  "maxConnections",
+  "prices",
+  "bodyCodec",
+  "onStep",
+  "onLine",
+];
 
 /** Fifteen seconds: five renewals may fail before a run loses its thread, and a takeover is soon enough for people. */
 const LEASE_MS = 15_000;
@@ -80,6 +98,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   if (!Number.isInteger(maxConnections) || maxConnections < 1) {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
+  checkBodyCodec(options.bodyCodec);
   const prices = checkPrices(options.prices);
   let opening: Promise<OpenedDatabase> | undefined;
   let closed = false;
@@ -117,13 +136,21 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   return ledger;
 }
 
+function checkBodyCodec(codec: unknown): void {
+  if (codec === undefined) return;
+  const { encode, decode } = (codec ?? {}) as Partial<BodyCodec>;
+  if (typeof encode === "function" && typeof decode === "function") return;
+  throw new InvalidOptionError("Expected `bodyCodec` to have the functions `encode` and `decode`, of bytes to bytes.");
+}
+
 interface OpenedDatabase {
   readonly database: PooledDatabase;
   close(): Promise<void>;
 }
 
 async function openDatabase(options: LedgerOptions, schema: string, maxConnections: number): Promise<OpenedDatabase> {
-  if (options.pool !== undefined) return { database: await prepare(options.pool, schema), close: async () => {} };
+  if (options.pool !== undefined)
+    return { database: await prepare(options.pool, schema, options.bodyCodec), close: async () => {} };
   const address: DatabaseAddress =
     options.url === undefined ? await findDatabase(process.env, options.onLine) : { url: options.url };
   const pool = createPool(address.url, maxConnections);
@@ -132,15 +159,15 @@ async function openDatabase(options: LedgerOptions, schema: string, maxConnectio
     await address.release?.();
   };
   try {
-    return { database: await prepare(pool, schema), close };
+    return { database: await prepare(pool, schema, options.bodyCodec), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function prepare(pool: PoolLike, schema: string): Promise<PooledDatabase> {
-  const database = new PooledDatabase(pool, schema);
+async function prepare(pool: PoolLike, schema: string, codec: BodyCodec | undefined): Promise<PooledDatabase> {
+  const database = new PooledDatabase(pool, schema, codec);
   await migrate(database);
   await setupCheckpoints(database, schema);
   return database;

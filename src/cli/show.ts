@@ -1,6 +1,6 @@
 // `longhaul show <thread>`: every step of a thread, in order, with its state, attempt, duration, cost and receipt.
 import type { Command } from "commander";
-import { NotFoundError } from "../core/errors.js";
+import { BodyCodecError, NotFoundError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { checkId } from "../core/key.js";
 import { formatUsd, sumCosts } from "../core/price.js";
@@ -98,6 +98,12 @@ function printSteps(state: string, threadId: string, steps: readonly StepTrace[]
 }
 
 /** What a write came back with, short enough for a table. Reads and model answers are content, not receipts. */
-function receiptOf({ effect, output }: StepTrace["record"]): string | undefined {
-  return effect === "write" && output !== undefined ? redact(output).slice(0, 200) : undefined;
+function receiptOf(record: StepTrace["record"]): string | undefined {
+  if (record.effect !== "write") return undefined;
+  try {
+    return record.output === undefined ? undefined : redact(record.output).slice(0, 200);
+  } catch (error) {
+    if (error instanceof BodyCodecError) return "(stored through a bodyCodec)";
+    throw error;
+  }
 }

@@ -169,6 +169,11 @@ export class SchemaVersionError extends LonghaulError {
   readonly code = "SCHEMA_VERSION";
 }
 
+/** A step's body cannot be read without the codec that stored it. */
+export class BodyCodecError extends LonghaulError {
+  readonly code = "BODY_CODEC";
+}
+
 /** No database is configured or reachable. */
 export class DatabaseError extends LonghaulError {
   readonly code = "DATABASE";

@@ -2,6 +2,7 @@
 // of the ledger may be sent twice with the same result, so a statement whose connection broke is sent again: the
 // answer to a lost COMMIT is to look, not to guess (G20).
 import pg from "pg";
+import { type BodyCodec, StepBodies } from "../core/bodyCodec.js";
 import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 
@@ -17,6 +18,8 @@ export interface PoolLike {
 export interface Database {
   /** The quoted schema name, ready to stand in a statement. */
   readonly schema: string;
+  /** How inputs and outputs of steps are kept. */
+  readonly bodies: StepBodies;
   /** Sends one statement, prepared under `name`; `{schema}` in it is replaced. */
   query<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>;
   transaction<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T>;
@@ -61,14 +64,17 @@ export function quoteSchema(name: string): string {
 
 export class PooledDatabase implements Database {
   readonly schema: string;
+  readonly bodies: StepBodies;
   readonly #texts = new Map<string, string>();
 
   constructor(
     readonly pool: PoolLike,
     schemaName: string,
+    codec?: BodyCodec,
     readonly prepared = true,
   ) {
     this.schema = quoteSchema(schemaName);
+    this.bodies = new StepBodies(codec);
   }
 
   async query<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> {

@@ -57,10 +57,12 @@ export function hexToBytes(hex: string): Buffer {
 
 export async function findStep(database: Database, key: string): Promise<StepRecord | undefined> {
   const [row] = await database.query<StepRow>("find_step", `${SELECT} where s.key = $1`, [hexToBytes(key)]);
-  return row && toRecord(row);
+  return row && toRecord(row, database);
 }
 
-function toRecord(row: StepRow): StepRecord {
+function toRecord(row: StepRow, { bodies }: Database): StepRecord {
+  // Decoded when asked for: what only looks at states needs no codec.
+  const body = (stored: Buffer | null) => (stored === null ? undefined : bodies.fromStored(stored));
   return {
     key: row.key.toString("hex"),
     state: row.state,
@@ -81,8 +83,12 @@ function toRecord(row: StepRow): StepRecord {
     failures: row.failures,
     lookups: row.lookups,
     inputHash: row.input_hash.toString("hex"),
-    input: row.input?.toString("utf8"),
-    output: row.output?.toString("utf8"),
+    get input() {
+      return body(row.input);
+    },
+    get output() {
+      return body(row.output);
+    },
     failure: row.error ?? undefined,
     usage: toUsage(row),
     doubtSince: row.doubt_since ?? undefined,
@@ -113,7 +119,7 @@ const LAST_WRITE = `${SELECT} where s.thread_id = $1 and s.effect = 'write' orde
 /** The write of a thread that was claimed last. */
 export async function lastWrite(database: Database, threadId: string): Promise<StepRecord | undefined> {
   const [row] = await database.query<StepRow>("last_write", LAST_WRITE, [threadId]);
-  return row && toRecord(row);
+  return row && toRecord(row, database);
 }
 
 /** The steps of a thread, in the order in which they were first recorded. */
@@ -121,7 +127,11 @@ export async function stepsOfThread(database: Database, threadId: string): Promi
   const rows = await database.query<StepRow>("steps_of_thread", `${SELECT} where s.thread_id = $1 order by s.seq`, [
     threadId,
   ]);
-  return rows.map((row) => ({ record: toRecord(row), startedAt: row.started_at, endedAt: row.ended_at ?? undefined }));
+  return rows.map((row) => ({
+    record: toRecord(row, database),
+    startedAt: row.started_at,
+    endedAt: row.ended_at ?? undefined,
+  }));
 }
 
 // What no run has met yet since its holder died stands under threads that are still called running.
@@ -139,7 +149,7 @@ ${SELECT} where s.key in (select key from found) order by s.seq limit $1`;
 /** Steps that evidence or a person must settle, the oldest first. */
 export async function unsettledSteps(database: Database, limit: number): Promise<StepRecord[]> {
   const rows = await database.query<StepRow>("unsettled", WAITING, [limit]);
-  return rows.map(toRecord);
+  return rows.map((row) => toRecord(row, database));
 }
 
 export interface HistoryEntry {

@@ -51,7 +51,7 @@ made as (
 select (select count(*) from lease)::int as leased, (select count(*) from made)::int as made, ${IS_UNHURRIED},
   null::boolean as closed, null::text[] as alike`;
 
-function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
+function intentValues({ bodies }: Database, ticket: RunTicket, intent: StepIntent): unknown[] {
   const { position } = intent;
   return [
     hexToBytes(intent.key),
@@ -67,7 +67,7 @@ function intentValues(ticket: RunTicket, intent: StepIntent): unknown[] {
     position.checkpointNs,
     position.checkpointId,
     hexToBytes(intent.inputHash),
-    intent.input === undefined ? null : Buffer.from(intent.input),
+    intent.input === undefined ? null : bodies.toStored(intent.input),
     intent.settleMs,
   ];
 }
@@ -87,7 +87,7 @@ export async function beginStep(
   { alikeAllowed = false, undo = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
   const likeness = intent.likeness ?? null;
-  const values = [...intentValues(ticket, intent), claimId, intent.leaseMs];
+  const values = [...intentValues(database, ticket, intent), claimId, intent.leaseMs];
   const [row] =
     intent.effect === "read"
       ? await database.query<Begun>("begin_read", BEGIN_READ, values)
@@ -121,7 +121,7 @@ export async function beginWaiting(
   siblingKey: string,
 ): Promise<void> {
   const reason = `done before, on another branch of the thread: ${siblingKey}`;
-  const values = [...intentValues(ticket, intent), intent.likeness ?? null, hexToBytes(siblingKey), reason];
+  const values = [...intentValues(database, ticket, intent), intent.likeness ?? null, hexToBytes(siblingKey), reason];
   await database.query("begin_waiting", BEGIN_WAITING, values);
 }
 
@@ -162,7 +162,7 @@ export async function claimStepAgain(
   reason: string,
   { undo = false }: BeginOptions = {},
 ): Promise<BeginAnswer> {
-  const input = intent.input === undefined ? null : Buffer.from(intent.input);
+  const input = intent.input === undefined ? null : database.bodies.toStored(intent.input);
   const said =
     seen.inputHash === intent.inputHash
       ? reason
@@ -211,8 +211,8 @@ export async function recordRead(
   tookMs: number,
 ): Promise<{ output: string } | { lost: "lease" }> {
   const [row] = await database.query<{ leased: number; made: number }>("record_read", RECORD_READ, [
-    ...intentValues(ticket, intent),
-    Buffer.from(output),
+    ...intentValues(database, ticket, intent),
+    database.bodies.toStored(output),
     tookMs,
   ]);
   if (row?.made === 1) return { output };

@@ -234,21 +234,21 @@ test("a worker that is killed while its report is being published finds the post
     RESEARCH_STAND_IN_URL: world.modelUrl ?? "",
   };
   const messages: WorkerMessage[] = [];
-  const live = async (): Promise<void> => {
+  const live = async () => {
     worker = startWorker(
       { threadId: "publishing", question: undefined, budgetUsd: undefined, pages: 2, urls: [] },
       workerEnv,
       (message) => messages.push(message),
     );
-    await worker.ended;
+    return await worker.ended;
   };
   try {
     const startedAt = await ledger.now();
     await live();
     expect(messages.some((message) => message.type === "finished")).toBe(false);
     const kill = { requestsBefore: world.log.requests.length, nextStartedAt: await ledger.now() };
-    await live();
-    expect(messages.at(-1)).toMatchObject({ type: "finished" });
+    const { stderr } = await live();
+    expect(messages.at(-1), stderr).toMatchObject({ type: "finished" });
     expect(world.publisher.published.size).toBe(1);
     expect(world.log.count("publish")).toBe(1);
     expect(world.log.count("lookup")).toBeGreaterThan(0);

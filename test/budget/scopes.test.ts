@@ -435,6 +435,30 @@ describe("a budget of a run", () => {
   });
 });
 
+describe("a client", () => {
+  it("changes nothing about a budget by what it sends in `configurable`", async () => {
+    const graph = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "node",
+          durableNode(State, async () => {
+            for (const i of [1, 2]) await model().invoke(`Client ${i}?`);
+            return {};
+          }),
+        )
+        .addEdge(START, "node")
+        .addEdge("node", END),
+      { ledger: db.openLedger(), budget: { modelCalls: 1 } },
+    );
+    const sent = { budget: { modelCalls: 9 }, modelCalls: 9, scope: "mine", purse: null, wrapUp: { node: "node" } };
+    const config = { configurable: { thread_id: "client", ...sent }, metadata: { ...sent } };
+    const paused = await graph.invoke({ log: [] }, config);
+    expect(paused).toMatchObject({
+      __interrupt__: [{ value: { scope: "client", limit: "modelCalls", allowed: "1" } }],
+    });
+  });
+});
+
 describe("what a budget tells", () => {
   it("shows each change of rung in its history, and who raised what", async () => {
     const tiers = degradeLadder({ size: "full" }, { below: 0.6, use: { size: "small" } });

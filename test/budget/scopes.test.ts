@@ -1,7 +1,16 @@
 // Budgets of parts: what a part may spend, what it counts where, and how it ends.
 import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { Annotation, Command, END, interrupt, Send, START, StateGraph } from "@langchain/langgraph";
+import {
+  Annotation,
+  Command,
+  END,
+  interrupt,
+  type LangGraphRunnableConfig,
+  Send,
+  START,
+  StateGraph,
+} from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -31,6 +40,14 @@ const model = () => durableModel(models.chat({ maxTokens: 500 }));
 
 interface Interrupted {
   readonly __interrupt__: readonly { readonly value: { readonly scope: string } }[];
+}
+
+type Node = (state: typeof State.State, runtime: LangGraphRunnableConfig) => Promise<typeof State.Update>;
+
+/** A durable graph of one node. */
+function oneNode(node: Node, budget?: ThreadBudget, ledger = db.openLedger()) {
+  const builder = new StateGraph(State).addNode("node", node).addEdge(START, "node").addEdge("node", END);
+  return durableGraph(builder, { ledger, ...(budget === undefined ? {} : { budget }) });
 }
 
 const scopesOf = async (threadId: string) => {
@@ -234,26 +251,23 @@ describe("a budget scope in a node", () => {
       .addEdge(START, "plain")
       .addEdge("plain", END)
       .compile();
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode("node", async (_state, runtime) => {
-          const { step } = durable(runtime);
-          await model().invoke("same words");
-          await budgetScope(runtime, { name: "part", budget: { modelCalls: 2, toolCalls: 1 } }, async (scope) => {
-            await scope.step.read("look", 1, async () => "inner");
-            await model().invoke("same words", scope.config);
-            await inner.invoke({ log: [] }, scope.config);
-            const call = { name: "ping", args: {}, id: "c1", type: "tool_call" as const };
-            await new ToolNode([ping]).invoke(
-              { messages: [new AIMessage({ content: "", tool_calls: [call] })] },
-              scope.config,
-            );
-          });
-          return { log: [await step.read("look", 1, async () => "outer")] };
-        })
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger: db.openLedger(), budget: { modelCalls: 9 } },
+    const graph = oneNode(
+      async (_state, runtime) => {
+        const { step } = durable(runtime);
+        await model().invoke("same words");
+        await budgetScope(runtime, { name: "part", budget: { modelCalls: 2, toolCalls: 1 } }, async (scope) => {
+          await scope.step.read("look", 1, async () => "inner");
+          await model().invoke("same words", scope.config);
+          await inner.invoke({ log: [] }, scope.config);
+          const call = { name: "ping", args: {}, id: "c1", type: "tool_call" as const };
+          await new ToolNode([ping]).invoke(
+            { messages: [new AIMessage({ content: "", tool_calls: [call] })] },
+            scope.config,
+          );
+        });
+        return { log: [await step.read("look", 1, async () => "outer")] };
+      },
+      { modelCalls: 9 },
     );
     const before = models.requests();
     expect((await graph.invoke({ log: [] }, thread("in a node"))).log).toEqual(["outer"]);
@@ -267,20 +281,18 @@ describe("a budget scope in a node", () => {
   it("that finishes gives its other result; without one it is refused; a caught pause of it does not pass", async () => {
     const ledger = db.openLedger();
     const run = (threadId: string, onExceeded: "finish" | "fail" | "pause", finished?: () => Promise<string>) =>
-      durableGraph(
-        new StateGraph(State)
-          .addNode("node", async (_state, runtime) => {
-            const asked = budgetScope(
-              runtime,
-              { name: "part", budget: { modelCalls: 0, onExceeded } },
-              async () => (await model().invoke("none")).text,
-              finished,
-            );
-            return { log: [await asked.catch((error: Error) => `caught ${error.name}`)] };
-          })
-          .addEdge(START, "node")
-          .addEdge("node", END),
-        { ledger },
+      oneNode(
+        async (_state, runtime) => {
+          const asked = budgetScope(
+            runtime,
+            { name: "part", budget: { modelCalls: 0, onExceeded } },
+            async () => (await model().invoke("none")).text,
+            finished,
+          );
+          return { log: [await asked.catch((error: Error) => `caught ${error.name}`)] };
+        },
+        undefined,
+        ledger,
       ).invoke({ log: [] }, thread(threadId));
     expect((await run("f1", "finish", async () => "what there is")).log).toEqual(["what there is"]);
     expect((await run("f2", "finish")).log).toEqual(["caught StepUsageError"]);
@@ -394,15 +406,12 @@ describe("a limit on supersteps", () => {
         .addConditionalEdges("turn", ({ log }) => (log.length < 60 ? "turn" : END), ["turn", END]),
       { ledger: db.openLedger() },
     );
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode("node", async (_state, runtime) => {
-          told = await inner.invoke({ log: [] }, { ...runtime, configurable: { thread_id: "bud-04 child" } });
-          return {};
-        })
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger: db.openLedger(), budget: { modelCalls: 40 } },
+    const graph = oneNode(
+      async (_state, runtime) => {
+        told = await inner.invoke({ log: [] }, { ...runtime, configurable: { thread_id: "bud-04 child" } });
+        return {};
+      },
+      { modelCalls: 40 },
     );
     await graph.invoke({ log: [] }, { ...thread("bud-04"), recursionLimit: 1000 });
     expect(told).toMatchObject({ __interrupt__: [{ value: { scope: "bud-04", limit: "modelCalls", spent: "40" } }] });
@@ -411,20 +420,14 @@ describe("a limit on supersteps", () => {
 
 describe("a budget of a run", () => {
   it("counts anew with new input, and goes on counting when the run is resumed", async () => {
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode(
-          "node",
-          durableNode(State, async () => {
-            await model().invoke("once");
-            const answer: unknown = interrupt("go on?");
-            await model().invoke("twice");
-            return { log: [String(answer)] };
-          }),
-        )
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger: db.openLedger(), budget: { modelCalls: 2, per: "run" } },
+    const graph = oneNode(
+      durableNode(State, async () => {
+        await model().invoke("once");
+        const answer: unknown = interrupt("go on?");
+        await model().invoke("twice");
+        return { log: [String(answer)] };
+      }),
+      { modelCalls: 2, per: "run" },
     );
     for (const turn of ["a", "b"]) {
       await graph.invoke({ log: [] }, thread("per run"));
@@ -437,18 +440,12 @@ describe("a budget of a run", () => {
 
 describe("a client", () => {
   it("changes nothing about a budget by what it sends in `configurable`", async () => {
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode(
-          "node",
-          durableNode(State, async () => {
-            for (const i of [1, 2]) await model().invoke(`Client ${i}?`);
-            return {};
-          }),
-        )
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger: db.openLedger(), budget: { modelCalls: 1 } },
+    const graph = oneNode(
+      durableNode(State, async () => {
+        for (const i of [1, 2]) await model().invoke(`Client ${i}?`);
+        return {};
+      }),
+      { modelCalls: 1 },
     );
     const sent = { budget: { modelCalls: 9 }, modelCalls: 9, scope: "mine", purse: null, wrapUp: { node: "node" } };
     const config = { configurable: { thread_id: "client", ...sent }, metadata: { ...sent } };
@@ -463,23 +460,18 @@ describe("what a budget tells", () => {
   it("shows each change of rung in its history, and who raised what", async () => {
     const tiers = degradeLadder({ size: "full" }, { below: 0.6, use: { size: "small" } });
     const ledger = db.openLedger();
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode(
-          "node",
-          durableNode(State, async (_state, { budget }) => {
-            const sizes: string[] = [];
-            for (let i = 0; i < 3; i++) {
-              await budget.refresh();
-              sizes.push(budget.pick(tiers).size);
-              await model().invoke(`Rung ${i}?`);
-            }
-            return { log: sizes };
-          }),
-        )
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger, budget: { modelCalls: 4 } },
+    const graph = oneNode(
+      durableNode(State, async (_state, { budget }) => {
+        const sizes: string[] = [];
+        for (let i = 0; i < 3; i++) {
+          await budget.refresh();
+          sizes.push(budget.pick(tiers).size);
+          await model().invoke(`Rung ${i}?`);
+        }
+        return { log: sizes };
+      }),
+      { modelCalls: 4 },
+      ledger,
     );
     expect((await graph.invoke({ log: [] }, thread("rungs"))).log).toEqual(["full", "full", "small"]);
     await vi.waitFor(async () => expect(await eventsOf("rungs")).toEqual(["degraded"]));
@@ -493,18 +485,13 @@ describe("what a budget tells", () => {
 
   it("budget.require pauses before work that it could not pay, and goes on when raised", async () => {
     const ledger = db.openLedger();
-    const graph = durableGraph(
-      new StateGraph(State)
-        .addNode(
-          "node",
-          durableNode(State, async (_state, { budget }) => {
-            await budget.require({ modelCalls: 3 });
-            return { log: ["enough"] };
-          }),
-        )
-        .addEdge(START, "node")
-        .addEdge("node", END),
-      { ledger, budget: { modelCalls: 2 } },
+    const graph = oneNode(
+      durableNode(State, async (_state, { budget }) => {
+        await budget.require({ modelCalls: 3 });
+        return { log: ["enough"] };
+      }),
+      { modelCalls: 2 },
+      ledger,
     );
     expect(await graph.invoke({ log: [] }, thread("require"))).toMatchObject({
       log: [],

@@ -28,7 +28,10 @@ export interface Limits {
  */
 export type OnExceeded = "pause" | "fail" | "finish";
 
-/** The end of a thread that `onExceeded: "finish"` goes to, and what of the limits is kept back for it. */
+/**
+ * The end of a thread that `onExceeded: "finish"` goes to, and what of the limits is kept back for it. From there on
+ * `iterations` and `activeMs` do not hold; the deadline does.
+ */
 export interface WrapUp extends Omit<Limits, "deadline" | "iterations" | "activeMs"> {
   /** A node of the graph. A refused call ends its node without an update, and this one comes next. */
   readonly node: string;

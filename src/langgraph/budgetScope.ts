@@ -56,11 +56,12 @@ export async function budgetScope<T>(
   const config = runtime as RunnableConfig;
   const place = locate(config, what);
   const around = scopeOf(config, place.position.node);
-  const purse = await (await outerPurse(place)).openScope(scopeName(place, around, name), budget);
-  const part = { name, catches: (error: unknown) => scopeEndedBy(error) === purse.scope };
-  const scope = new StepScope(place.position.node, `${around.prefix}${name}:`, around, part);
-  // Tracked as a step is: a node must not return, and a second scope of the name not open, while this one is at work.
-  return around.track(what, `budget:${name}`, sha256(name), false, async () => {
+  // Numbered and tracked as a step is: a node must not return, and a second scope of the name not open, while it is at work.
+  const label = `${name}#${around.callSite(what, undefined)}`;
+  const purse = await (await outerPurse(place)).openScope(scopeName(place, label), budget);
+  const part = { name: label, catches: (error: unknown) => scopeEndedBy(error) === purse.scope };
+  const scope = new StepScope(place.position.node, `${label}:`, around, part);
+  return around.track(what, label, sha256(label), false, async () => {
     try {
       return await inOwnCall(config, name, async (inner, runId) => {
         meterIn(inner)?.enter(runId, scope, purse);
@@ -87,9 +88,9 @@ async function outerPurse({ purse, run }: Place): Promise<RunPurse> {
 }
 
 /** The task and the way to the part tell a scope from all others, on every attempt. */
-function scopeName({ position }: Place, around: StepScope, name: string): string {
+function scopeName({ position }: Place, label: string): string {
   const { threadId, node, taskId } = position;
-  return `${threadId}/${node}:${taskId}/${around.prefix}${name}`;
+  return `${threadId}/${node}:${taskId}/${label}`;
 }
 
 /** Makes a callback run of its own for the work, so that all that it calls is found below it. */

@@ -41,14 +41,14 @@ update {schema}.budgets u set wrapping_up = false, exceeded_at = null, suspended
   ${each(TOTALS, (name) => `raised_${name} = 0, spent_${name} = 0`)}
 from b where u.scope = b.scope`;
 
-// What is in the way whatever is asked for: a time that is over, work that is done.
+// What is in the way whatever is asked for: a time that is over, work that is done. The wrap-up may still work.
 const OVER_TIME = `
   select b.scope, b.depth, 'deadline' as what, (extract(epoch from b.deadline) * 1000)::bigint as allowed,
     (extract(epoch from at.now) * 1000)::bigint as spent, 0::bigint as reserved, 0::bigint as requested
   from b, at where b.deadline <= at.now
   union all
   select b.scope, b.depth, 'active_ms', b.limit_active_ms + b.raised_active_ms, b.spent_active_ms, 0, 0
-  from b where b.spent_active_ms >= b.limit_active_ms + b.raised_active_ms`;
+  from b where b.spent_active_ms >= b.limit_active_ms + b.raised_active_ms and not b.wrapping_up`;
 
 const WORST = `
   -- What no call under way can free comes first: waiting would not help.
@@ -128,7 +128,7 @@ b as (select * from {schema}.budgets where scope = any($4::text[]) order by dept
 over as (
   select b.scope, b.depth, 'iterations' as what, b.limit_iterations + b.raised_iterations as allowed, b.spent_iterations as spent,
     0::bigint as reserved, 1::bigint as requested
-  from b where b.spent_iterations >= b.limit_iterations + b.raised_iterations and not exists (select 1 from known)
+  from b where b.spent_iterations >= b.limit_iterations + b.raised_iterations and not b.wrapping_up and not exists (select 1 from known)
   union all ${OVER_TIME}
 ),
 made as (

@@ -57,7 +57,7 @@ const scopesOf = async (threadId: string) => {
      from longhaul.budgets where thread_id = $1 order by depth, scope`,
     [threadId],
   );
-  return rows.map(({ scope, ...row }) => ({ ...row, scope: scope.replace(/:[0-9a-f-]{36}/g, "") }));
+  return rows.map(({ scope, ...row }) => ({ ...row, scope: scope.replace(/:[0-9a-f-]{36}|#.*$/g, "") }));
 };
 const eventsOf = async (threadId: string) =>
   (
@@ -168,7 +168,7 @@ describe("a budgeted subgraph", () => {
     const before = models.requests();
     const paused = (await graph.invoke({ log: [] }, thread("part pauses"))) as unknown as Interrupted;
     const scope = paused.__interrupt__[0]?.value.scope ?? "";
-    expect(scope).toMatch(/^part pauses\/part:[0-9a-f-]+\/subgraph$/);
+    expect(scope).toMatch(/^part pauses\/part:[0-9a-f-]+\/subgraph#0$/);
     await raiseBudget(ledger, { threadId: "part pauses", scope, modelCalls: 1, by: "ann" });
     expect((await graph.invoke(null, thread("part pauses"))).log).toEqual(["paused one", "paused two", "paused three"]);
     expect(models.requests() - before).toBe(3);
@@ -278,6 +278,24 @@ describe("a budget scope in a node", () => {
     ]);
   });
 
+  it("of a name that was used before in the node is another one, with steps and calls of its own", async () => {
+    const graph = oneNode(async (_state, runtime) => {
+      const log: string[] = [];
+      for (const turn of ["first", "second"]) {
+        log.push(
+          await budgetScope(runtime, { name: "turn", budget: { modelCalls: 1 } }, async ({ step }) => {
+            await model().invoke("the same words");
+            return step.read("look", null, async () => turn);
+          }),
+        );
+      }
+      return { log };
+    });
+    const before = models.requests();
+    expect((await graph.invoke({ log: [] }, thread("twice"))).log).toEqual(["first", "second"]);
+    expect(models.requests() - before).toBe(2);
+  });
+
   it("that finishes gives its other result; without one it is refused; a caught pause of it does not pass", async () => {
     const ledger = db.openLedger();
     const run = (threadId: string, onExceeded: "finish" | "fail" | "pause", finished?: () => Promise<string>) =>
@@ -350,6 +368,12 @@ describe("a thread that finishes", () => {
     await raiseBudget(ledger, { threadId: "no reserve", modelCalls: 1, by: "ann" });
     const { log } = await graph.invoke(null, thread("no reserve"));
     expect(log).toEqual(["work", "work", "summed up, exceeded false"]);
+  });
+
+  it("wraps up also where its supersteps are used up", async () => {
+    const graph = plan({ iterations: 2, onExceeded: "finish", wrapUp: { node: "sum up" } });
+    const { log } = await graph.invoke({ log: [] }, thread("no supersteps"));
+    expect(log).toEqual(["work", "work", "summed up, exceeded true"]);
   });
 
   it("is refused at construction without a wrap-up, with one that is no node, or one that would keep all", () => {

@@ -141,6 +141,8 @@ export interface ScopeTerms {
   readonly kept: Amounts;
   /** The limits hold as they were given when the scope first opened: a share is taken once. */
   readonly once: boolean;
+  /** The thread has new input: what it was refused, and what it wrapped up, is over. */
+  readonly newInput: boolean;
   /** Counts from nothing again. */
   readonly anew: boolean;
 }

@@ -72,6 +72,11 @@ export class StepScope {
     this.around?.leave(error);
   }
 
+  /** Whether this is the scope, or one of what is called in it. */
+  isWithin(scope: StepScope): boolean {
+    return this === scope || this.around?.isWithin(scope) === true;
+  }
+
   /** Throws what was left with before the code in the scope began. */
   enter(): void {
     if (this.#left !== undefined) throw this.#left;

@@ -54,10 +54,10 @@ export function shareOf(share: number, scopes: readonly BudgetState[], asked: St
   };
 }
 
-/** Rounded down: shares never add up to more than the whole. */
 function portion(amount: bigint | number, share: number): bigint | number {
-  const part = (BigInt(amount) * BigInt(Math.floor(share * SHARE_PARTS))) / BigInt(SHARE_PARTS);
+  const part = (BigInt(amount) * BigInt(Math.ceil(share * SHARE_PARTS - 1e-3))) / BigInt(SHARE_PARTS);
   return typeof amount === "bigint" ? part : Number(part);
 }
 
-const SHARE_PARTS = 1_000_000;
+/** Fine enough for a third of nine to be three; what three thirds are over the whole is refused by the whole. */
+const SHARE_PARTS = 1_000_000_000;

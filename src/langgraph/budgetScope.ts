@@ -6,14 +6,17 @@ import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import type { ScopeBudget } from "../core/budget.js";
 import { checkScopeBudget } from "../core/budgetOptions.js";
 import { StepScope } from "../core/context.js";
-import { StepUsageError } from "../core/errors.js";
+import { InvalidOptionError, StepUsageError } from "../core/errors.js";
 import { checkId, sha256 } from "../core/key.js";
+import { knownOptions } from "../core/options.js";
 import { type Durable, stepsAt } from "./durable.js";
 import { scopeEndedBy } from "./leave.js";
 import { meterIn } from "./meter.js";
+import { inPart } from "./part.js";
 import type { Place } from "./place.js";
 import { RunPurse } from "./runPurse.js";
 import { locate, scopeOf } from "./runtime.js";
+import { withOwnSubgraphNumbers } from "./subgraphNumbers.js";
 
 export interface BudgetScopeOptions {
   /** Tells the scopes of one node apart. */
@@ -44,28 +47,49 @@ export interface ScopeRuntime extends Durable {
  */
 export async function budgetScope<T>(
   runtime: object,
-  { name, budget }: BudgetScopeOptions,
+  options: BudgetScopeOptions,
   work: (scope: ScopeRuntime) => Promise<T>,
   finished?: () => T | Promise<T>,
 ): Promise<T> {
-  const what = `budgetScope "${checkId("scope name", name)}"`;
+  const { name, budget } = options;
+  const what = `budgetScope "${checkName(name)}"`;
+  knownOptions(what, options, ["name", "budget"]);
   checkScopeBudget(what, budget);
   if (budget.onExceeded === "finish" && finished === undefined) {
     throw new StepUsageError(`${what} finishes at its limits, but has no \`finished\` to say with what.`);
   }
-  const config = runtime as RunnableConfig;
+  return runScope(runtime as RunnableConfig, { name, budget, numbered: true }, work, finished);
+}
+
+/** What sets a scope's name apart in keys and in the names of scopes. */
+function checkName(name: unknown): string {
+  const text = checkId("scope name", name);
+  if (!/[#:/|]/.test(text)) return text;
+  throw new InvalidOptionError(`Expected the name of a budgetScope without "#", ":", "/" and "|", got "${text}".`);
+}
+
+/** @internal @param numbered whether graphs that are invoked in it are numbered apart from those beside it */
+export async function runScope<T>(
+  config: RunnableConfig,
+  { name, budget, numbered }: BudgetScopeOptions & { readonly numbered: boolean },
+  work: (scope: ScopeRuntime) => Promise<T>,
+  finished?: () => T | Promise<T>,
+): Promise<T> {
+  const what = `budgetScope "${name}"`;
   const place = locate(config, what);
   const around = scopeOf(config, place.position.node);
   // Numbered and tracked as a step is: a node must not return, and a second scope of the name not open, while it is at work.
   const label = `${name}#${around.callSite(what, undefined)}`;
-  const purse = await (await outerPurse(place)).openScope(scopeName(place, label), budget);
-  const part = { name: label, catches: (error: unknown) => scopeEndedBy(error) === purse.scope };
-  const scope = new StepScope(place.position.node, `${label}:`, around, part);
   return around.track(what, label, sha256(label), false, async () => {
+    const purse = await (await outerPurse(place)).openScope(scopeName(place, label), budget);
+    const part = { name: label, catches: (error: unknown) => scopeEndedBy(error) === purse.scope };
+    const scope = new StepScope(place.position.node, `${label}:`, around, part);
     try {
-      return await inOwnCall(config, name, async (inner, runId) => {
+      const own = numbered ? withOwnSubgraphNumbers(config, label) : config;
+      return await inOwnCall(own, name, async (inner, runId) => {
         meterIn(inner)?.enter(runId, scope, purse);
-        const result = await work({ step: stepsAt({ ...place, purse }, scope), budget: purse, config: inner });
+        const runtime = { step: stepsAt({ ...place, purse }, scope), budget: purse, config: inner };
+        const result = await inPart({ scope, purse }, () => work(runtime));
         await scope.close(false);
         return result;
       });

@@ -4,7 +4,7 @@ import type { ScopeBudget } from "../core/budget.js";
 import { checkScopeBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import { budgetScope } from "./budgetScope.js";
+import { runScope } from "./budgetScope.js";
 import type { BudgetView } from "./budgetView.js";
 import { type Compiled, DURABLE } from "./compiled.js";
 import { endAtLimits } from "./endAtLimits.js";
@@ -46,7 +46,14 @@ export function budgetedSubgraph<State, Update, Input, Output>(
   knownOptions(what, options, ["budget", "input", "output"]);
   checkScopeBudget(what, options.budget);
   const compiled = graph as unknown as Compiled;
-  const inner = DURABLE in graph ? compiled : endAtLimits(guardNodes(compiled.withConfig({})));
+  const known = (graph as { [DURABLE]?: { readonly budget?: unknown } })[DURABLE];
+  if (known?.budget !== undefined) {
+    throw new InvalidOptionError(
+      `The graph of a ${what} has a budget of its own: give it to ${what}, not to durableGraph.`,
+    );
+  }
+  const copy = compiled.withConfig({});
+  const inner = endAtLimits(known === undefined ? guardNodes(copy) : copy);
   return new BudgetedSubgraph(inner as unknown as InvokableGraph<Input, Output>, options);
 }
 
@@ -74,9 +81,10 @@ class BudgetedSubgraph<State, Update, Input, Output> extends Runnable<State, Upd
     const none = async () => {
       throw new Error("The graph ended without its end.");
     };
-    return budgetScope<Update>(
+    return runScope<Update>(
       config,
-      { name: "subgraph", budget },
+      // LangGraph finds the state of a node's one graph without a number.
+      { name: "subgraph", budget, numbered: false },
       async (scope) => {
         const result = await this.graph.invoke(asked, scope.config);
         await scope.budget.refresh();

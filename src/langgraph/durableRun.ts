@@ -72,6 +72,12 @@ export async function* runDurably(
   stream: Stream,
 ): AsyncGenerator<unknown> {
   const threadId = threadOf(graph, options);
+  if (options !== undefined && joinedRun(options, threadId) && settings.budget !== undefined) {
+    throw new InvalidOptionError(
+      `A durable graph with a budget is run within another on the same thread "${threadId}", whose budget it has then. ` +
+        "Leave its `budget` out and wrap it: budgetedSubgraph(graph, { budget }), or budgetScope(…) around the call.",
+    );
+  }
   if (options !== undefined && joinedRun(options, threadId)) return yield* stream(input, options);
   const durability = durabilityOf(graph, options);
   const outer = runsAround(options);

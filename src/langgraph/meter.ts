@@ -10,10 +10,12 @@ import { GraphCallbackHandler, isGraphDrained, isGraphInterrupt, START } from "@
 import { StepScope } from "../core/context.js";
 import { isControlFlow } from "./leave.js";
 import { askedIn } from "./modelUsage.js";
+import { partWithin } from "./part.js";
 import type { CallPlace } from "./place.js";
 import { PlainSpans } from "./plainSpans.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
+import { isCountedByTask } from "./subgraphNumbers.js";
 import { UnrecordedCalls } from "./unrecordedCalls.js";
 
 export class Meter extends GraphCallbackHandler {
@@ -61,7 +63,8 @@ export class Meter extends GraphCallbackHandler {
    */
   hasMoved(ns: string): boolean {
     const counted = [...ns.matchAll(/\|\d+(?=\||$)/g)];
-    return counted.some(({ index }) => (this.#attempts.get(ns.slice(0, index)) ?? 1) > 1);
+    const byTask = counted.filter(([text]) => isCountedByTask(Number(text.slice(1))));
+    return byTask.some(({ index }) => (this.#attempts.get(ns.slice(0, index)) ?? 1) > 1);
   }
 
   /** One scope for all attempts at a task: good for what may be done again, such as a model call. */
@@ -112,11 +115,13 @@ export class Meter extends GraphCallbackHandler {
     const tool = runName ?? "tool";
     const hasScope = toolCallId !== undefined && toolCallId !== "";
     if (hasScope) {
-      const around = this.placeOf(parentRunId);
+      const parent = this.placeOf(parentRunId);
+      const around = partWithin(parent?.scope) ?? parent;
       const scope = new StepScope(tool, `in:${toolCallId}:`, around?.scope);
       this.#places.set(runId, { scope, toolCallId, metadata, purse: around?.purse });
     } else this.#inherit(runId, parentRunId, metadata);
-    await this.#leaving(runId, this.#unrecorded.toolStarts(runId, metadata, this.purseAt(runId)));
+    const { scope } = this.#mayCall(runId);
+    await this.#leaving(runId, this.#unrecorded.toolStarts(runId, { metadata, purse: this.purseAt(runId), scope }));
     if (this.#unrecorded.isOurs(metadata)) this.#spans.toolStarts(runId, this.placeOf(runId), tool, hasScope);
   }
 
@@ -131,22 +136,28 @@ export class Meter extends GraphCallbackHandler {
   ): Promise<void> {
     this.#inherit(runId, parentRunId, metadata);
     const asked = askedIn(metadata, extra);
-    const call = { extra, metadata, asked, purse: this.purseAt(runId) };
+    const { scope } = this.#mayCall(runId);
+    const call = { extra, metadata, asked, purse: this.purseAt(runId), scope };
     await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, call));
     if (this.#unrecorded.isOurs(metadata)) this.#spans.modelStarts(runId, this.placeOf(runId), asked);
   }
 
   /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
   override async handleChainEnd(_outputs: unknown, runId: string): Promise<void> {
-    await this.#endOf(runId)?.close(false);
+    const scope = this.#endOf(runId);
+    if (scope === undefined) return;
+    await this.#unrecorded.leaves(scope);
+    await scope.close(false);
   }
   override async handleChainError(error: unknown, runId: string): Promise<void> {
     const threadId = this.placeOf(runId)?.metadata["thread_id"] ?? this.run.threadId;
     const scope = this.#endOf(runId);
-    await scope?.close(true).catch(() => undefined);
+    if (scope === undefined) return;
+    await this.#unrecorded.leaves(scope);
+    await scope.close(true).catch(() => undefined);
     // A question of a graph that a node runs on the same thread is the node's own: it is not answered by catching it.
     if (threadId === this.run.threadId && (isGraphInterrupt(error) || isGraphDrained(error)))
-      scope?.around?.leave(error);
+      scope.around?.leave(error);
   }
   override async handleToolEnd(_output: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
@@ -169,6 +180,13 @@ export class Meter extends GraphCallbackHandler {
     this.#spans.fails(runId, error);
   }
 
+  /** Where a call begins. Throws what its code has left with already: nothing is sent after a pause. */
+  #mayCall(runId: string): { scope: StepScope | undefined } {
+    const scope = this.placeOf(runId)?.scope;
+    scope?.enter();
+    return { scope };
+  }
+
   /** A limit that pauses the graph pauses it also where the node's code catches that. */
   async #leaving(runId: string, admission: Promise<void>): Promise<void> {
     await admission.catch((error: unknown) => {
@@ -187,11 +205,12 @@ export class Meter extends GraphCallbackHandler {
   #inherit(runId: string, parentRunId: string | undefined, metadata: Record<string, unknown>): void {
     const parent = this.placeOf(parentRunId);
     const node = String(metadata["langgraph_node"] ?? "");
+    const part = partWithin(parent?.scope);
     this.#places.set(runId, {
-      scope: parent?.scope ?? new StepScope(node),
+      scope: part?.scope ?? parent?.scope ?? new StepScope(node),
       toolCallId: parent?.toolCallId,
       metadata,
-      purse: parent?.purse,
+      purse: part?.purse ?? parent?.purse,
     });
   }
 

@@ -12,7 +12,7 @@ import { performStep } from "./durable.js";
 import { LEDGER_PARTS } from "./ledger.js";
 import { messageCodec } from "./messageCodec.js";
 import { type Meter, meterAt, meterIn } from "./meter.js";
-import { type AskedModel, estimateModelCall, outputCapIn } from "./modelEstimate.js";
+import { type AskedModel, estimateModelCall, outputCapIn, type SentParameters, schemasIn } from "./modelEstimate.js";
 import { describeRequest } from "./modelRequest.js";
 import { type Answer, type AskedNames, StreamReports, usageOf } from "./modelUsage.js";
 import { ambientConfig, locate, locateCall, scopeAt } from "./runtime.js";
@@ -168,7 +168,7 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     input: request,
     storeInput: false,
     codec: messageCodec,
-    callSite: `model:${called?.toolCallId ?? scope.part?.name ?? ""}:${hash.slice(0, 16)}:${ordinal}`,
+    callSite: `model:${called?.toolCallId ?? ""}${scope.part === undefined ? "" : `/${scope.part.name}`}:${hash.slice(0, 16)}:${ordinal}`,
     options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
     usageOf: () => usage,
     about: namesOf(model, options),
@@ -195,10 +195,10 @@ function namesOf(model: BaseChatModel, options: Options) {
 /** What is known of a call before it is sent. */
 function askedModel(model: BaseChatModel, messages: BaseMessage[], options: Options): AskedModel {
   const { ls_max_tokens } = model.getLsParams(options);
-  const parameters = model.invocationParams?.(options) as { tools?: unknown; n?: unknown } | undefined;
+  const parameters = model.invocationParams?.(options) as SentParameters | undefined;
   return {
     ...namesOf(model, options),
-    request: [messages.map((message) => message.toDict().data), parameters?.tools],
+    request: [messages.map((message) => message.toDict().data), ...schemasIn(parameters)],
     messages: messages.length,
     outputCap: outputCapIn(parameters, options, { maxTokens: ls_max_tokens }),
     answers: typeof parameters?.n === "number" ? parameters.n : 1,

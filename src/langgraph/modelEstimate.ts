@@ -62,3 +62,17 @@ export function outputCapIn(...places: readonly unknown[]): number | undefined {
   }
   return undefined;
 }
+
+/** What of a call's parameters is sent as text beside the messages. */
+export interface SentParameters {
+  readonly tools?: unknown;
+  readonly response_format?: unknown;
+  readonly text?: unknown;
+  readonly n?: unknown;
+}
+
+/** The tools and answer schemas that are sent with the messages, and count as input. */
+export function schemasIn(parameters: unknown): unknown[] {
+  const { tools, response_format, text } = (parameters ?? {}) as SentParameters;
+  return [tools, response_format, text].filter((schema) => schema !== undefined);
+}

@@ -11,6 +11,8 @@ export interface PayingRun {
   readonly signal: AbortSignal;
   lose(error: LeaseLostError): void;
   leave(): Error;
+  /** Settles, at their estimate, plain calls that are open for so long. */
+  settleAbandoned(openForMs: number): Promise<void>;
   /** Ends the run with this. */
   stop(error: Error): void;
 }

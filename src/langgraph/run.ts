@@ -121,6 +121,9 @@ export class Run implements RunBinding {
     this.#controller.abort(error);
   }
 
+  /** Settles plain calls that were begun so long ago. */
+  settleAbandoned: (openForMs: number) => Promise<void> = async () => {};
+
   /** Ends the run with this: what is under way is aborted. */
   stop(error: Error): void {
     this.#stoppedBy ??= error;

@@ -22,6 +22,8 @@ import { WorkTime } from "./workTime.js";
 
 /** How often a call that waits for others looks whether they have left enough. */
 const HOLD_LOOK_MS = 250;
+/** How long it waits for a plain call that may have been given up. */
+const HOLD_PATIENCE_MS = 30_000;
 
 export class RunPurse implements Purse, BudgetView {
   /** Counts the scope's working time where something limits it. */
@@ -44,13 +46,13 @@ export class RunPurse implements Purse, BudgetView {
   /**
    * Opens the thread's scope below that of the run around it; undefined when neither has a budget.
    *
-   * @param anew new input to a thread whose budget is one `per: "run"`
+   * @param newInput whether the thread has something new to do
    */
   static async open(
     run: PayingRun,
     budget: ThreadBudget | undefined,
     outer: RunPurse | undefined,
-    anew = false,
+    newInput = false,
   ): Promise<RunPurse | undefined> {
     if (budget === undefined && outer === undefined) return undefined;
     const terms = {
@@ -59,7 +61,8 @@ export class RunPurse implements Purse, BudgetView {
       limits: storedLimits(budget ?? {}),
       kept: keptOf(budget?.wrapUp),
       once: false,
-      anew: anew && budget?.per === "run",
+      newInput,
+      anew: newInput && budget?.per === "run",
     };
     return new RunPurse(run, budget ?? {}, await run.budgets.open(run.ticket, terms), outer);
   }
@@ -75,6 +78,7 @@ export class RunPurse implements Purse, BudgetView {
       limits,
       kept: keptOf(undefined),
       once: share !== undefined,
+      newInput: false,
       anew: false,
     };
     return new RunPurse(this.#run, own, await this.#run.budgets.open(this.#run.ticket, terms), this);
@@ -144,6 +148,7 @@ export class RunPurse implements Purse, BudgetView {
   ): Promise<Exceeded | undefined> {
     const { ticket, signal, threadId, budgets } = this.#run;
     await this.time.record();
+    const askedAt = performance.now();
     for (;;) {
       const answer = await budgets.reserve(ticket, { id, stepKey, attempt, scopes: this.scopes, request });
       if ("reserved" in answer) return undefined;
@@ -159,6 +164,8 @@ export class RunPurse implements Purse, BudgetView {
       }
       await this.time.waiting(() => new Promise((resolve) => setTimeout(resolve, HOLD_LOOK_MS)));
       signal.throwIfAborted();
+      // A stream whose reader has left, or waits for this very call, never ends.
+      if (performance.now() - askedAt > HOLD_PATIENCE_MS) await this.#run.settleAbandoned(HOLD_PATIENCE_MS);
     }
   }
 

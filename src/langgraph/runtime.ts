@@ -11,6 +11,7 @@ import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, isControlFlow, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
+import { partWithin } from "./part.js";
 import type { CallPlace, Place } from "./place.js";
 import { overtakenWrite, relationTo } from "./relation.js";
 import type { RunPurse } from "./runPurse.js";
@@ -150,7 +151,7 @@ function callbackPlace(config: RunnableConfig | undefined): CallPlace | undefine
     const manager = candidate?.callbacks;
     const parentRunId = manager instanceof CallbackManager ? manager.getParentRunId() : undefined;
     const place = meterIn(candidate)?.placeOf(parentRunId);
-    if (place !== undefined) return place;
+    if (place !== undefined) return { ...place, ...partWithin(place.scope) };
   }
   return undefined;
 }

@@ -3,9 +3,10 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
 import { type Amounts, amountsOf, NOTHING } from "../core/budget.js";
+import type { StepScope } from "../core/context.js";
 import { classify } from "../core/failure.js";
 import { LEDGER_PARTS } from "./ledger.js";
-import { estimateModelCall, outputCapIn } from "./modelEstimate.js";
+import { estimateModelCall, outputCapIn, schemasIn } from "./modelEstimate.js";
 import { type AskedNames, usageOfResult } from "./modelUsage.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
@@ -14,8 +15,18 @@ import type { RunPurse } from "./runPurse.js";
 export const RECORDED = "longhaul_recorded";
 
 type Metadata = Readonly<Record<string, unknown>>;
+interface ModelStart {
+  readonly extra: Metadata;
+  readonly metadata: Metadata;
+  readonly asked: AskedNames;
+  readonly purse: RunPurse | undefined;
+  readonly scope: StepScope | undefined;
+}
+
 interface OpenCall {
   readonly purse: RunPurse;
+  readonly scope: StepScope | undefined;
+  readonly begunAt: number;
   /** The call is no piece of work any more. */
   end(): void;
   readonly request: Amounts;
@@ -29,29 +40,24 @@ export class UnrecordedCalls {
 
   constructor(run: Run) {
     this.#run = run;
+    run.settleAbandoned = (openForMs) => this.#settleAt(({ begunAt }) => performance.now() - begunAt > openForMs);
   }
 
   /** Throws, before anything is sent, where a limit does not allow the call. */
   async modelStarts(
     id: string,
     messages: readonly BaseMessage[][],
-    {
-      extra,
-      metadata,
-      asked,
-      purse,
-    }: { extra: Metadata; metadata: Metadata; asked: AskedNames; purse: RunPurse | undefined },
+    { extra, metadata, asked, purse, scope }: ModelStart,
   ): Promise<void> {
     if (purse === undefined || !this.isOurs(metadata)) return;
     const { model = "", provider } = asked;
     const parameters = extra["invocation_params"];
     const sent = messages.flat();
-    const tools = (parameters as { tools?: unknown } | undefined)?.tools;
     const request = await estimateModelCall(
       {
         model,
         provider,
-        request: [sent.map((message) => message.toDict().data), tools],
+        request: [sent.map((message) => message.toDict().data), ...schemasIn(parameters)],
         messages: sent.length,
         outputCap: outputCapIn(parameters, { maxTokens: metadata["ls_max_tokens"] }),
         answers: Number((parameters as { n?: unknown } | undefined)?.n ?? 1) || 1,
@@ -59,13 +65,16 @@ export class UnrecordedCalls {
       this.#run.ledger[LEDGER_PARTS].prices,
       purse.limitsUsd,
     );
-    await this.#hold(id, purse, { request, model, provider });
+    await this.#hold(id, purse, { request, model, provider, scope });
   }
 
-  async toolStarts(id: string, metadata: Metadata, purse: RunPurse | undefined): Promise<void> {
+  async toolStarts(
+    id: string,
+    { metadata, purse, scope }: { metadata: Metadata; purse: RunPurse | undefined; scope: StepScope | undefined },
+  ): Promise<void> {
     if (purse === undefined || !this.isOurs(metadata)) return;
     const request = { ...NOTHING, toolCalls: 1 };
-    await this.#hold(id, purse, { request, model: undefined, provider: undefined });
+    await this.#hold(id, purse, { request, model: undefined, provider: undefined, scope });
   }
 
   /** Never throws: a call that was paid for must not be lost, and made again, for its accounting. */
@@ -89,7 +98,21 @@ export class UnrecordedCalls {
     await call.purse.settle(id, actual).catch(() => undefined);
   }
 
-  async #hold(id: string, purse: RunPurse, call: Omit<OpenCall, "purse" | "end">): Promise<void> {
+  /** A node is left: nobody will hear of the plain calls that are still open in it, such as streams that were not read on. */
+  leaves(scope: StepScope): Promise<void> {
+    return this.#settleAt((call) => call.scope?.isWithin(scope) === true);
+  }
+
+  /** Nobody knows what they took, so their estimate stands. */
+  async #settleAt(isGone: (call: OpenCall) => boolean): Promise<void> {
+    for (const [id, call] of [...this.#open].filter(([, open]) => isGone(open))) {
+      this.#open.delete(id);
+      call.end();
+      await call.purse.settle(id, undefined).catch(() => undefined);
+    }
+  }
+
+  async #hold(id: string, purse: RunPurse, call: Omit<OpenCall, "purse" | "begunAt" | "end">): Promise<void> {
     const end = purse.time.begins();
     try {
       const exceeded = await purse.hold(id, { stepKey: undefined, attempt: 1 }, call.request);
@@ -98,7 +121,7 @@ export class UnrecordedCalls {
       end();
       throw error;
     }
-    this.#open.set(id, { ...call, purse, end });
+    this.#open.set(id, { ...call, purse, begunAt: performance.now(), end });
   }
 
   /** Its wrapper pays for a recorded call; a run inside this one, on a thread of its own, for what is made there. */

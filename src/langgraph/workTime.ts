@@ -23,7 +23,7 @@ export class WorkTime {
     this.#scope = state.scope;
     this.#budget = budget;
     this.#outer = outer;
-    if (budget.activeMs === undefined && budget.idleMs === undefined) return;
+    if (state.allowed.activeMs === undefined && budget.idleMs === undefined) return;
     this.#recordedMs = state.spent.activeMs;
     this.#clock = new ActiveClock({ activeMs: state.spent.activeMs, suspendedMs: state.suspendedMs });
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();

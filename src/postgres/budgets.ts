@@ -18,13 +18,14 @@ import { hexToBytes, NOW } from "./stepRows.js";
 import { IS_UNHURRIED, UNHURRIED } from "./steps.js";
 
 // $1 scope, $2 thread, $3 parent, $4 whether the limits are those of the first opening, $5 deadline, $6 to $11 limits, $12 to $15
-// what is kept back.
+// what is kept back, $16 whether there is new input.
 const OPEN = `
 insert into {schema}.budgets as b (scope, thread_id, parent, depth, deadline, ${each(TOTALS, (name) => `limit_${name}`)},
   ${each(AMOUNTS, (name) => `kept_${name}`)})
 select $1::text, $2::text, $3::text, coalesce((select depth + 1 from {schema}.budgets where scope = $3), 0), $5::timestamptz,
   ${each(TOTALS, (_, i) => `$${i + 6}::bigint`)}, ${each(AMOUNTS, (_, i) => `$${i + 12}::bigint`)}
-on conflict (scope) do update set parent = excluded.parent, depth = excluded.depth, deadline = excluded.deadline,
+on conflict (scope) do update set wrapping_up = b.wrapping_up and not $16::boolean,
+  exceeded_at = case when $16 then null else b.exceeded_at end, parent = excluded.parent, depth = excluded.depth, deadline = excluded.deadline,
   ${each(TOTALS, (name) => `limit_${name} = case when $4::boolean then b.limit_${name} else excluded.limit_${name} end`)},
   ${each(AMOUNTS, (name) => `kept_${name} = excluded.kept_${name}`)}`;
 
@@ -190,10 +191,10 @@ export function createBudgetLedger(database: Database): BudgetLedger {
 }
 
 async function open(database: Database, { threadId }: RunTicket, terms: ScopeTerms): ReturnType<BudgetLedger["open"]> {
-  const { scope, parent, limits, kept, once, anew } = terms;
+  const { scope, parent, limits, kept, once, newInput, anew } = terms;
   const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline } = limits;
   const values = [nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs].map((limit) => limit ?? null);
-  const given = [scope, threadId, parent ?? null, once, deadline ?? null, ...values, ...amountValues(kept)];
+  const given = [scope, threadId, parent ?? null, once, deadline ?? null, ...values, ...amountValues(kept), newInput];
   await database.query("budget_open", OPEN, given);
   await sweep(database, [scope]);
   if (anew) await database.query("budget_anew", ANEW, [scope]);

@@ -67,6 +67,7 @@ async function openPurse(ledger: Ledger, host: StepHost, outer: RunPurse | undef
     lose: unexpected,
     leave: () => new Error("A benchmark's run was lost."),
     stop: unexpected,
+    settleAbandoned: async () => {},
   };
   const purse = await RunPurse.open(run, { usd: 1_000_000, tokens: 1e12, modelCalls: 1e9 }, outer);
   if (purse === undefined) throw new Error("A budget was not opened.");

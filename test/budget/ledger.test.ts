@@ -33,7 +33,15 @@ async function worker(threadId: string): Promise<{ budgets: BudgetLedger; ticket
 
 async function scope(name: string, limits: Partial<StoredLimits>, parent?: string) {
   const run = await worker(name);
-  const terms = { scope: name, parent, limits: { ...NO_LIMITS, ...limits }, kept: NOTHING, once: false, anew: false };
+  const terms = {
+    scope: name,
+    parent,
+    limits: { ...NO_LIMITS, ...limits },
+    kept: NOTHING,
+    once: false,
+    newInput: false,
+    anew: false,
+  };
   await run.budgets.open(run.ticket, terms);
   const reserve = (request: Amounts, scopes = [name], id: string = randomUUID()) =>
     run.budgets.reserve(run.ticket, { id, stepKey: undefined, attempt: 1, scopes, request });

@@ -1,16 +1,7 @@
 // Budgets of parts: what a part may spend, what it counts where, and how it ends.
 import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import {
-  Annotation,
-  Command,
-  END,
-  interrupt,
-  type LangGraphRunnableConfig,
-  Send,
-  START,
-  StateGraph,
-} from "@langchain/langgraph";
+import { Annotation, Command, END, interrupt, Send, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -29,6 +20,7 @@ import { State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { modelServer } from "../support/modelServer.js";
 import { longhaul } from "../support/script.js";
+import { type Node, nodeGraph } from "./nodeGraph.js";
 
 let db: TestDatabase;
 let models: Awaited<ReturnType<typeof modelServer>>;
@@ -42,13 +34,7 @@ interface Interrupted {
   readonly __interrupt__: readonly { readonly value: { readonly scope: string } }[];
 }
 
-type Node = (state: typeof State.State, runtime: LangGraphRunnableConfig) => Promise<typeof State.Update>;
-
-/** A durable graph of one node. */
-function oneNode(node: Node, budget?: ThreadBudget, ledger = db.openLedger()) {
-  const builder = new StateGraph(State).addNode("node", node).addEdge(START, "node").addEdge("node", END);
-  return durableGraph(builder, { ledger, ...(budget === undefined ? {} : { budget }) });
-}
+const oneNode = (node: Node, budget?: ThreadBudget, ledger = db.openLedger()) => nodeGraph(ledger, node, budget);
 
 const scopesOf = async (threadId: string) => {
   const rows = await db.sql<{ scope: string; calls: string; iterations: string; held: string }>(

@@ -15,6 +15,7 @@
  * - `durableNode(State, fn)` or `durable(runtime)`: recorded steps in a node (`step.read`, `step.write`, `step.run`)
  * - `operation({ … })`: a named effect, declared once, that another process can look up
  * - `durableTool(tool, { version, effect })`: every call of a tool is a recorded step
+ * - `approvalNode({ … })`, `requestApproval`, `approval` on a durable tool: a person decides, for days if need be
  * - `durableModel(model)`: every call of a chat model is a recorded step, with tokens and cost
  *
  * `invoke()` of a durable graph throws GraphDrained when something must wait for time; `drainReason(error)` says for
@@ -23,6 +24,15 @@
  * @module
  */
 
+export type {
+  Answer,
+  Approval,
+  ApprovalPolicy,
+  ApprovalRequest,
+  ApprovalStatus,
+  DecideAnswer,
+  Decision,
+} from "./core/approval.js";
 export type { BodyCodec } from "./core/bodyCodec.js";
 export type { BreakerPolicy } from "./core/breaker.js";
 export type {
@@ -47,6 +57,14 @@ export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export {
+  approvalsOf,
+  type DecideRequest,
+  decide,
+  type ExtendRequest,
+  extendApproval,
+} from "./decide.js";
+export { type ApprovalNodeOptions, approvalNode } from "./langgraph/approvalNode.js";
 export { type BudgetedSubgraphOptions, budgetedSubgraph } from "./langgraph/budgetedSubgraph.js";
 export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budgetScope.js";
 export type { BudgetView } from "./langgraph/budgetView.js";
@@ -68,6 +86,7 @@ export {
   type RetryOptions,
 } from "./langgraph/operation.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
+export { requestApproval } from "./langgraph/requestApproval.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export {

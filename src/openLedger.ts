@@ -10,7 +10,7 @@ import { knownOptions } from "./core/options.js";
 import { checkPrices, type ModelPrice } from "./core/price.js";
 import { checkUrl, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
-import { createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
+import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
 
@@ -116,6 +116,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     steps: createStepLedger(database, namespace),
     runs: createRunLedger(database),
     budgets: createBudgets(database),
+    approvals: createApprovalLedger(database),
   });
   const ledger: OpenedLedger = {
     [LEDGER_PARTS]: {

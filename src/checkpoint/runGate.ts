@@ -4,6 +4,7 @@
 import { GraphDrained } from "@langchain/langgraph";
 import { INTERRUPT, RESUME } from "@langchain/langgraph-checkpoint";
 import { LeaseLostError, type LonghaulError, StaleWriterError } from "../core/errors.js";
+import { OPEN_OR_UNUSED } from "../postgres/approvals.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type Sight, type WriteGate } from "./gate.js";
 import { HeadPlace } from "./headPlace.js";
@@ -56,6 +57,14 @@ doubtful as (
     could_send_until = greatest(s.could_send_until, s.lease_until), lease_until = null
   from stored, at where $15 and s.thread_id = $1 and s.effect = 'write' and s.state = 'RUNNING' and s.lease_until <= at.now
   returning s.key, s.attempt, s.changes, s.state
+),
+unasked as (
+  update {schema}.approvals a set status = 'superseded' from stored
+  where $15 and a.thread_id = $1 and ${OPEN_OR_UNUSED} returning a.id
+),
+noted as (
+  insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
+  select unasked.id, 'superseded', 'run', 'the thread went on elsewhere', at.now from unasked, at
 ),
 told as (
   insert into {schema}.step_changes (key, n, attempt, to_state, actor, reason, at)

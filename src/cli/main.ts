@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
+import { approvalsCommand } from "./approvals.js";
 import { budgetCommand } from "./budget.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
@@ -33,6 +34,7 @@ for (const command of [
   redriveCommand(),
   compensateCommand(),
   budgetCommand(),
+  approvalsCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

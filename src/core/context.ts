@@ -72,6 +72,21 @@ export class StepScope {
     this.around?.leave(error);
   }
 
+  /** The scope of the node around a tool or a part of it. */
+  get nodeScope(): StepScope {
+    return this.prefix === "" || this.around === undefined ? this : this.around.nodeScope;
+  }
+
+  /** Has the scope wait for this at its end. It is no effect: it may begin after another call has left the graph. */
+  async alongside<T>(name: string, work: Promise<T>): Promise<T> {
+    this.#open.set(work, name);
+    try {
+      return await work;
+    } finally {
+      this.#open.delete(work);
+    }
+  }
+
   /** Whether this is the scope, or one of what is called in it. */
   isWithin(scope: StepScope): boolean {
     return this === scope || this.around?.isWithin(scope) === true;

@@ -128,6 +128,24 @@ export class StepFailedError extends LonghaulError {
   }
 }
 
+/** A person, or a deadline, said no to a call that has no other way to hear of it. Nothing was sent. */
+export class ApprovalRejectedError extends LonghaulError {
+  readonly code = "APPROVAL_REJECTED";
+  override readonly status = 403;
+}
+
+/** Who decides may not, or what they say cannot be taken. Nothing was changed. */
+export class DecisionRefusedError extends LonghaulError {
+  readonly code = "DECISION_REFUSED";
+  override readonly status = 403;
+}
+
+/** The request was decided before, otherwise than this says; the message tells by whom. */
+export class AlreadyDecidedError extends LonghaulError {
+  readonly code = "ALREADY_DECIDED";
+  override readonly status = 409;
+}
+
 /** The step was cancelled; nothing of it will run. */
 export class CancelledError extends LonghaulError {
   readonly code = "CANCELLED";

@@ -7,6 +7,7 @@ import type { ThreadBudget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
+import { answerApprovals } from "./approvalResume.js";
 import type { Compiled, RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
@@ -114,7 +115,10 @@ async function* holdThread(
     run.wrapUpNode = settings.budget?.wrapUp?.node;
     await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
-    const asked = await withoutStrayResume(graph, input, options, threadId);
+    const answered = await answerApprovals(graph, run, input, options);
+    const asked = await withoutStrayResume(graph, answered, options, threadId);
+    // The ledger's checkpointer does it with the checkpoint itself.
+    if (isNewInput(asked) && graph.checkpointer !== ledger[LEDGER_PARTS].saver) await run.approvals.leaveAll(threadId);
     yield* stream(asked, bind(graph, ledger, run, options));
     if (run.lost !== undefined) throw run.leave();
     if (run.stoppedBy !== undefined) throw run.stoppedBy;

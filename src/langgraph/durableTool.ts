@@ -4,6 +4,7 @@ import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
+import type { ApprovalPolicy } from "../core/approval.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import type { Effect } from "../core/step.js";
@@ -11,6 +12,7 @@ import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
 import { locate, scopeOf } from "./runtime.js";
+import { allowedInput, checkToolApproval } from "./toolApproval.js";
 import { RECORDED } from "./unrecordedCalls.js";
 
 /** The arguments of a tool, from its schema. */
@@ -34,6 +36,11 @@ export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
   readonly version: string;
   /** `none`: the tool runs a graph or a durable model, or only touches state; its own call is not recorded. */
   readonly effect: Effect | "none";
+  /**
+   * A person must allow each call, or each for whose input `when` says so, before anything is sent. A call that is not
+   * allowed gives the model a message that says so and why; the calls beside it go on.
+   */
+  readonly approval?: ApprovalPolicy & { readonly when?: (input: I) => boolean };
 }
 
 interface Declaration {
@@ -52,7 +59,7 @@ export function declarationOf(tool: object): Declaration | undefined {
 interface CallableTool {
   _call(input: unknown, manager: unknown, config: ToolConfig): Promise<unknown>;
 }
-type ToolConfig = RunnableConfig & { toolCall?: { id?: string }; toolCallId?: string };
+export type ToolConfig = RunnableConfig & { toolCall?: { id?: string }; toolCallId?: string };
 
 /**
  * Wraps a tool so that every call is a recorded step: a replay returns the recorded result, and a write happens at
@@ -84,10 +91,13 @@ export function durableTool<T extends StructuredToolInterface>(
     enumerable: true,
   });
   const original = tool as unknown as CallableTool;
-  const call = (input: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
+  const call = async (given: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
     const place = locate(config, `The durable tool "${tool.name}"`);
     // Some providers send an empty id, which tells nothing apart.
     const callSite = config.toolCall?.id || config.toolCallId || undefined;
+    const allowed = await allowedInput(tool, options, { input: given, config, place, toolCallId: callSite });
+    if ("refusal" in allowed) return allowed.refusal;
+    const { input } = allowed;
     return performStep(place, scopeOf(config, place.position.node), {
       kind: "tool",
       effect,
@@ -121,17 +131,13 @@ function checkToolOptions<T extends StructuredToolInterface>(
       `Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`,
     );
   }
-  if ("approval" in options) {
-    throw new InvalidOptionError(
-      `The option \`approval\` of ${what} is not supported by this version. Leave it out: a gate that does not hold is worse than none.`,
-    );
-  }
+  checkToolApproval(what, options);
   if (options.onUnknown === "throw") {
     throw new InvalidOptionError(
       `The ${what} cannot have \`onUnknown: "throw"\`: the error would become a message, and the model would call again. Leave it out: the graph pauses.`,
     );
   }
-  knownOptions(what, options, ["version", "effect", ...EFFECT_OPTIONS]);
+  knownOptions(what, options, ["version", "effect", "approval", ...EFFECT_OPTIONS]);
   checkEffectOptions(what, options);
 }
 

@@ -1,6 +1,7 @@
 // The ledger as LangGraph's side sees it: the core's ports, and a checkpointer that can be bound to a run. Built by
 // openLedger.ts; nothing in this folder knows SQL.
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { ApprovalLedger } from "../core/approval.js";
 import type { BudgetLedger } from "../core/budget.js";
 import type { LonghaulError } from "../core/errors.js";
 import type { RunLedger, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
@@ -38,7 +39,12 @@ export interface RunSaver extends BaseCheckpointSaver {
 
 export interface LedgerParts {
   /** Opens the database at the first call: connects, starts the embedded server, migrates. */
-  open(): Promise<{ readonly steps: StepLedger; readonly runs: RunLedger; readonly budgets: BudgetLedger }>;
+  open(): Promise<{
+    readonly steps: StepLedger;
+    readonly runs: RunLedger;
+    readonly budgets: BudgetLedger;
+    readonly approvals: ApprovalLedger;
+  }>;
   readonly saver: RunSaver;
   readonly leaseMs: number;
   readonly onStep: ((event: StepEvent) => void) | undefined;

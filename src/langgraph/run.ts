@@ -2,6 +2,7 @@
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ApprovalLedger } from "../core/approval.js";
 import type { BudgetLedger } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import type { LonghaulError, RecordedFailure } from "../core/errors.js";
@@ -30,6 +31,7 @@ export interface ThreadEnd {
 export class Run implements RunBinding {
   readonly steps: StepLedger;
   readonly budgets: BudgetLedger;
+  readonly approvals: ApprovalLedger;
   readonly onStep: ((event: StepEvent) => void) | undefined;
   /** Set when a task asked to be run again at a later time. */
   dueAt: Date | undefined;
@@ -55,6 +57,8 @@ export class Run implements RunBinding {
   wrapUpNode: string | undefined;
   /** How work from outside the graph leaves the thread; undefined: as it was. */
   leaves: ThreadEnd | undefined;
+  /** Requests for approval that were asked in this run, and are not used yet. */
+  readonly asked = new Set<string>();
   /** What the graph declares, by name. */
   effects: Effects = new Map();
   #retriesLeft = RETRIES_PER_RUN;
@@ -67,13 +71,14 @@ export class Run implements RunBinding {
   private constructor(
     readonly ledger: Ledger,
     readonly ticket: RunTicket,
-    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger },
+    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger },
     grantedAt: ReturnType<typeof moment>,
     readonly purpose: RunPurpose,
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
     this.steps = ports.steps;
     this.budgets = ports.budgets;
+    this.approvals = ports.approvals;
     this.onStep = onStep;
     this.#runs = ports.runs;
     this.#lease = holdLease({
@@ -167,11 +172,18 @@ export class Run implements RunBinding {
     this.#lease?.stop();
     if (this.#lost !== undefined) return;
     const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
+    if (this.purpose === "run" && (end === "done" || end === "waiting")) await this.#closeUnasked(end === "done");
     const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : undefined);
     await this.#runs
       .release(this.ticket, end, failure)
       .catch(() => this.#runs.release(this.ticket, end))
       .catch(() => undefined);
+  }
+
+  /** Requests that nobody will come back to leave the inbox. */
+  async #closeUnasked(isDone: boolean): Promise<void> {
+    if (!isDone && this.asked.size === 0) return;
+    await this.approvals.closeUnasked(this.threadId, [...this.asked], isDone).catch(() => undefined);
   }
 
   #endedAs(error: unknown): RunEnd {

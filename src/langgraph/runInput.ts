@@ -2,6 +2,7 @@
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { NotFoundError, StaleWriterError } from "../core/errors.js";
+import { isApprovalValue } from "./approvalInterrupt.js";
 import type { Compiled, RunOptions } from "./compiled.js";
 
 /** Whether the thread is given something to do, and not told to go on. */
@@ -79,6 +80,6 @@ export async function withoutStrayResume(
 
 function isOurs(interrupt: unknown): boolean {
   const value = (interrupt as { value?: { kind?: unknown; idempotencyKey?: unknown } } | undefined)?.value;
-  if (value?.kind === "BUDGET_EXCEEDED") return true;
+  if (value?.kind === "BUDGET_EXCEEDED" || isApprovalValue(value)) return true;
   return typeof value?.kind === "string" && OUR_QUESTIONS.has(value.kind) && typeof value.idempotencyKey === "string";
 }

@@ -1,10 +1,12 @@
 // The core's port on PostgreSQL: binds the statements to one database. The laws are in core/ledger.ts, the statements
 // beside their tables.
 
+import type { ApprovalLedger } from "../core/approval.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { DatabaseError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
+import { createApprovals } from "./approvals.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
@@ -36,6 +38,10 @@ function guarded<T extends object>(port: T): T {
 
 export function createBudgets(database: Database): BudgetLedger {
   return guarded(createBudgetLedger(database));
+}
+
+export function createApprovalLedger(database: Database): ApprovalLedger {
+  return guarded(createApprovals(database));
 }
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {

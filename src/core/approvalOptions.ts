@@ -1,0 +1,86 @@
+// The checks of a request for approval: what cannot be is refused at construction, or before anything is asked.
+import type { ApprovalPolicy, ApprovalRequest } from "./approval.js";
+import { InvalidOptionError } from "./errors.js";
+import { canonicalJson, checkId } from "./key.js";
+import { knownOptions } from "./options.js";
+
+export const POLICY_OPTIONS = [
+  "approvers",
+  "timeoutMs",
+  "onTimeout",
+  "warnAfterMs",
+  "escalateTo",
+  "escalateAfterMs",
+  "mayEdit",
+] as const;
+
+/** A hundred years: what is longer is a mistake in units, or meant as no deadline. */
+const MAX_MS = 100 * 365 * 24 * 3_600_000;
+/** What a person reads before they click; a card, not a document. */
+const MAX_DESCRIPTION = 20_000;
+
+/** @throws InvalidOptionError for a policy that cannot be, or that nobody could answer. */
+export function checkPolicy(what: string, policy: ApprovalPolicy): void {
+  const { approvers, timeoutMs, onTimeout, warnAfterMs, escalateTo, escalateAfterMs, mayEdit } = policy;
+  checkNames(`${what}: \`approvers\``, approvers);
+  checkNames(`${what}: \`escalateTo\``, escalateTo);
+  checkMs(`${what}: \`timeoutMs\``, timeoutMs, true);
+  checkMs(`${what}: \`warnAfterMs\``, warnAfterMs, false);
+  checkMs(`${what}: \`escalateAfterMs\``, escalateAfterMs, false);
+  if (onTimeout !== undefined && onTimeout !== "reject" && onTimeout !== "approve") {
+    throw new InvalidOptionError(`Expected ${what}: \`onTimeout\` to be "reject" or "approve".`);
+  }
+  if (mayEdit !== undefined && typeof mayEdit !== "boolean")
+    throw new InvalidOptionError(`Expected ${what}: \`mayEdit\` to be a boolean.`);
+  if ((escalateTo === undefined) !== (escalateAfterMs === undefined)) {
+    throw new InvalidOptionError(`Give ${what} \`escalateTo\` and \`escalateAfterMs\` together.`);
+  }
+  const firstMs = Math.max(warnAfterMs ?? 0, escalateAfterMs ?? 0);
+  if (timeoutMs !== undefined && firstMs >= timeoutMs) {
+    throw new InvalidOptionError(
+      `Expected ${what}: \`warnAfterMs\` and \`escalateAfterMs\` to be before its deadline of ${timeoutMs} ms.`,
+    );
+  }
+}
+
+function checkNames(what: string, names: readonly string[] | undefined): void {
+  if (names === undefined) return;
+  if (!Array.isArray(names) || names.length === 0) {
+    throw new InvalidOptionError(
+      `Expected ${what} to be a list of at least one name: an empty one could never be answered.`,
+    );
+  }
+  for (const name of names) {
+    checkId(what, name);
+    if (isReserved(name)) throw new InvalidOptionError(`Expected ${what} to name people, got "${name}".`);
+  }
+}
+
+/** Names that stand for the pack itself, and for the agent that asks: they never decide by a person's way. */
+export function isReserved(name: string): boolean {
+  return /^(system|agent):/i.test(name);
+}
+
+function checkMs(what: string, ms: number | undefined, mayBeInfinite: boolean): void {
+  if (ms === undefined || (mayBeInfinite && ms === Number.POSITIVE_INFINITY)) return;
+  if (typeof ms === "number" && Number.isFinite(ms) && ms >= 1 && ms <= MAX_MS) return;
+  throw new InvalidOptionError(
+    `Expected ${what} to be milliseconds between 1 and ${MAX_MS}${mayBeInfinite ? ", or Infinity for no deadline" : ""}, got ${String(ms)}.`,
+  );
+}
+
+/** The arguments as canonical JSON. @throws InvalidOptionError, UnserializableError for a request nobody could read. */
+export function checkRequest(what: string, request: ApprovalRequest): string {
+  if (typeof request !== "object" || request === null) {
+    throw new InvalidOptionError(`Expected ${what} to ask with { action, args, description? }.`);
+  }
+  knownOptions(`The request of ${what}`, request, ["action", "args", "description"]);
+  checkId(`action of ${what}`, request.action);
+  const { description } = request;
+  if (description !== undefined && (typeof description !== "string" || description.length > MAX_DESCRIPTION)) {
+    throw new InvalidOptionError(
+      `Expected \`description\` of ${what} to be a text of at most ${MAX_DESCRIPTION} characters.`,
+    );
+  }
+  return canonicalJson(request.args ?? null, `args of ${request.action}`);
+}

@@ -51,8 +51,8 @@ function wakerName(text: string): WakerName {
 async function work(options: WorkerCommand): Promise<void> {
   // Before the graph is loaded: its ledger reads the environment at first use.
   if (options.url !== undefined) process.env["LONGHAUL_DATABASE_URL"] = checkUrl(options.url);
-  const byLedger = await graphsByLedger(options);
   const waker = await wakerFor(options);
+  const byLedger = await graphsByLedger(options);
   const show = options.json ? ({ type, ...more }: WorkerEvent) => printJson({ event: type, ...more }) : printEvent;
   const workers = [...byLedger].map(([ledger, graphs]) =>
     startWorker({ ledger, ...settings(options, graphs, waker), onEvent: show, onError: () => {} }),

@@ -64,8 +64,9 @@ export interface RunSettings {
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
 function graphName(graph: Compiled, { name }: RunSettings, options: RunOptions): string {
-  const { langgraph_host: host, graph_id: served } = options.metadata ?? {};
-  return name ?? (host !== undefined && typeof served === "string" ? served : nameOf(graph));
+  const served: unknown = options.configurable?.["graph_id"];
+  const onServer = options.metadata?.["langgraph_host"] !== undefined;
+  return name ?? (onServer && typeof served === "string" ? served : nameOf(graph));
 }
 
 function nameOf(graph: Compiled): string {

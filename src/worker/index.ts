@@ -15,6 +15,8 @@
  */
 
 export { inProcessWaker } from "./inProcess.js";
+export { type LangGraphServerOptions, langgraphServerWaker, type ServerClient } from "./langgraphServer.js";
+export { type BossLike, type PgBossOptions, pgBossWaker } from "./pgBoss.js";
 export { type Swept, sweep } from "./sweep.js";
 export { type BackgroundSweeper, type SweepHereOptions, sweepHere } from "./sweepHere.js";
 export type { WakeableGraph } from "./threadRunner.js";

@@ -62,6 +62,7 @@ export function sweepHere(ledger: Ledger, options: SweepHereOptions = {}): Backg
       await started;
       await loop?.stop();
       await waker?.stop?.();
+      await waker?.close?.();
     },
   };
   sweepers.set(ledger, sweeper);

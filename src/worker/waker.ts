@@ -58,4 +58,6 @@ export interface Waker {
   wake(thread: DueThread): Promise<WakeOutcome>;
   /** Takes nothing more. */
   stop?(): Promise<void>;
+  /** After the runs here have ended. */
+  close?(): Promise<void>;
 }

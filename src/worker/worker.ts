@@ -102,7 +102,9 @@ export function startWorker(options: WorkerOptions): RunningWorker {
   const stopAll = async () => {
     await started.catch(() => undefined);
     await loop?.stop();
-    await Promise.all([waker.stop?.(), runner.stop(graceMs)]);
+    await waker.stop?.();
+    await runner.stop(graceMs);
+    await waker.close?.();
   };
   const stop = () => {
     stopping ??= stopAll().finally(ended);

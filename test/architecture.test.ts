@@ -14,9 +14,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core"],
   embedded: [],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "."],
+  worker: ["core", "postgres", "langgraph", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

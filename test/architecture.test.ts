@@ -14,6 +14,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core"],
   embedded: [],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
+  testing: ["core", "langgraph", "."],
   worker: ["core", "postgres", "langgraph", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
 };

@@ -15,7 +15,8 @@ interface Interrupt {
 }
 
 /** Who a run's caller is, from what the server has put into `configurable`; undefined for nobody who is known. */
-export type ResumeAs = (configurable: Readonly<Record<string, unknown>>) => Decider | undefined;
+// biome-ignore lint/suspicious/noExplicitAny: what a server puts there has no type here.
+export type ResumeAs = (configurable: Readonly<Record<string, any>>) => Decider | undefined;
 
 export interface Resumed {
   readonly graph: Compiled;

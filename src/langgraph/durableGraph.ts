@@ -47,7 +47,7 @@ export interface DurableOptions {
    * production none.
    *
    * @example
-   * resumeAs: ({ langgraph_auth_user: user }) => ({ by: (user as User).identity, roles: (user as User).roles })
+   * resumeAs: ({ langgraph_auth_user: user }) => user && { by: user.identity, roles: user.roles }
    */
   readonly resumeAs?: ResumeAs;
 }

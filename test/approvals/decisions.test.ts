@@ -295,8 +295,7 @@ describe("an answer by a resume value", () => {
       return { log: both.map(({ status, by }) => `${status} by ${by}`) };
     };
     const builder = new StateGraph(State).addNode("node", node).addEdge(START, "node").addEdge("node", END);
-    const resumeAs: ResumeAs = ({ langgraph_auth_user: user }) =>
-      user === undefined ? undefined : { by: (user as { identity: string }).identity };
+    const resumeAs: ResumeAs = ({ langgraph_auth_user: user }) => user && { by: user.identity };
     const graph = durableGraph(builder, { ledger, resumeAs });
     const paused = (await graph.invoke({ log: [] }, thread("two"))) as unknown as { __interrupt__: { id: string }[] };
     const open = await pendingOf(ledger, "two");

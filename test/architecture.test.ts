@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   worker: ["core", "postgres", "langgraph", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
 const SMALL_PURE_LIBRARIES = ["@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

@@ -23,6 +23,7 @@
  * @module
  */
 
+export { type CancelAnswer, cancelRun } from "./cancelRun.js";
 export type { BodyCodec } from "./core/bodyCodec.js";
 export type { BreakerPolicy } from "./core/breaker.js";
 export type {
@@ -36,6 +37,7 @@ export type {
   Totals,
   WrapUp,
 } from "./core/budget.js";
+export type { CancelRequest } from "./core/cancel.js";
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { FailureClass } from "./core/failure.js";
@@ -59,6 +61,7 @@ export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/dur
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
+export { drain } from "./langgraph/liveRuns.js";
 export {
   type AnyOperation,
   type EffectOptions,
@@ -80,3 +83,4 @@ export {
   type SettleRequest,
   settle,
 } from "./operate.js";
+export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";

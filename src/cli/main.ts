@@ -6,6 +6,7 @@ import { Command, CommanderError } from "commander";
 import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { budgetCommand } from "./budget.js";
+import { cancelCommand } from "./cancel.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
@@ -30,6 +31,7 @@ for (const command of [
   traceCommand(),
   costsCommand(),
   reconcileCommand(),
+  cancelCommand(),
   redriveCommand(),
   compensateCommand(),
   budgetCommand(),

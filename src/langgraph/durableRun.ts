@@ -11,7 +11,8 @@ import type { Compiled, RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
-import { Run, startRun } from "./run.js";
+import { orderedInput } from "./orderedInput.js";
+import { Run, takeThread } from "./run.js";
 import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
@@ -102,7 +103,7 @@ async function* holdThread(
   { threadId, outer, span, stream }: OwnRun,
 ): AsyncGenerator<unknown> {
   const { ledger } = settings;
-  const run = await startRun(ledger, threadId, options);
+  const run = await takeThread(ledger, threadId, options, outer);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
   run.span = span;
@@ -110,12 +111,13 @@ async function* holdThread(
   try {
     for (const around of outer) around.innerThreads.add(threadId);
     const around = outer.length === 0 ? undefined : (purseOf(options) ?? outer[0]?.purse);
-    run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(input));
+    const given = await orderedInput(graph, run, input, options);
+    run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(given));
     run.wrapUpNode = settings.budget?.wrapUp?.node;
-    await refuseNothingToGoOn(graph, input, options, threadId);
-    await refuseResumeOffHead(graph, input, options, threadId);
-    const asked = await withoutStrayResume(graph, input, options, threadId);
-    yield* stream(asked, bind(graph, ledger, run, options));
+    await refuseNothingToGoOn(graph, given, options, threadId);
+    await refuseResumeOffHead(graph, given, options, threadId);
+    const asked = await withoutStrayResume(graph, given, options, threadId);
+    yield* stream(asked, bind(graph, ledger, run, options, outer));
     if (run.lost !== undefined) throw run.leave();
     if (run.stoppedBy !== undefined) throw run.stoppedBy;
   } catch (error) {
@@ -140,7 +142,13 @@ function durabilityOf(graph: Compiled, options: RunOptions | undefined): string 
 }
 
 /** The options of a run, with its checkpointer, its meter and its signal. */
-function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | undefined): RunOptions {
+function bind(
+  graph: Compiled,
+  ledger: Ledger,
+  run: Run,
+  options: RunOptions | undefined,
+  outer: readonly Run[],
+): RunOptions {
   const { saver } = ledger[LEDGER_PARTS];
   let checkpointer = graph.checkpointer as BaseCheckpointSaver;
   if (checkpointer === saver) {
@@ -151,6 +159,9 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     run.saver = foreignKnowledge(checkpointer);
     run.unguarded = true;
   }
+  // A nested graph is handed its outer run's, which would stop there.
+  if (options?.control !== undefined && outer.every(({ control }) => control !== options.control))
+    run.adopt(options.control);
   run.addressed = options?.configurable?.["checkpoint_id"] !== undefined;
   const { checkpointDuring: _, ...rest } = options ?? {};
   const meter = new Meter(run);
@@ -159,9 +170,14 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     // What a client says here would otherwise pass for the thread that the run has.
     metadata: { ...options?.metadata, thread_id: run.threadId },
     callbacks: withMeter(options?.callbacks, meter),
-    signal: options?.signal === undefined ? run.signal : AbortSignal.any([options.signal, run.signal]),
+    signal: anySignal([options?.signal, run.signal, ...outer.map(({ signal }) => signal)]),
+    control: run.control,
     configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer, [METER]: meter },
   };
+}
+
+function anySignal(signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((signal) => signal !== undefined));
 }
 
 /**

@@ -4,7 +4,8 @@
 //      the caller asks again with the same claim id, and the answer is the same).
 //   2. Every change of a step is a compare-and-set on its state and attempt, within the transition table of step.ts,
 //      and appends to the step's history in the same transaction.
-//   3. A claim checks in its own transaction that the caller still holds the thread's lease (G2).
+//   3. A claim checks in its own transaction that the caller still holds the thread's lease (G2), and that nobody has
+//      cancelled the run.
 //   4. Time is the ledger's own: leases, due times and settle times never depend on a worker's clock.
 //   5. While a step is in doubt it can be neither READY, nor FAILED_PERMANENT, nor CANCELLED (G9).
 //   6. What needs a wake writes the wake in the same transaction (G15).

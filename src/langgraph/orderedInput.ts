@@ -5,7 +5,6 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { InvalidOptionError, StartConflictError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
-import type { RunSettings } from "./durableRun.js";
 import type { Ledger } from "./ledger.js";
 import { messageCodec } from "./messageCodec.js";
 import type { Run } from "./run.js";
@@ -28,7 +27,7 @@ export function encodeInput(input: unknown): EncodedInput {
 
 /** How orders name a graph: by its name, or by its nodes where it has none. */
 export function identityOf(ledger: Ledger, graph: object): string {
-  const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
+  const settings = (graph as { [DURABLE]?: { readonly ledger: Ledger } })[DURABLE];
   if (settings === undefined) throw new InvalidOptionError("Expected a graph that durableGraph made.");
   if (settings.ledger !== ledger)
     throw new InvalidOptionError(

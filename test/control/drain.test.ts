@@ -37,9 +37,9 @@ describe("a drain", () => {
     };
     await sent.promise;
     first.child.kill("SIGTERM");
-    // The answer comes when the process has been told: nothing here depends on when.
+    await expect.poll(() => world.count("draining", "sigterm"), { timeout: 20_000 }).toBe(1);
     world.beforeAnswer = () => {};
-    setTimeout(gate.resolve, 300);
+    gate.resolve();
     expect((await first.result).drain?.kind).toBe("shutdown");
     expect(await stepsOf(db, "sigterm")).toMatchObject([{ name: "pay", state: "SUCCEEDED" }]);
     expect(await threadRow("sigterm")).toEqual(DUE);
@@ -92,9 +92,7 @@ describe("a drain", () => {
       tries++;
       throw Object.assign(new Error("later"), { status: 503, headers: { "retry-after": "25" } });
     };
-    const graph = oneNode(ledger, (step) =>
-      step.read("slow", 1, failing, { retry: { failures: 9 } }),
-    );
+    const graph = oneNode(ledger, (step) => step.read("slow", 1, failing, { retry: { failures: 9 } }));
     const running = graph.invoke({ log: [] }, thread("waits")).catch((caught: unknown) => caught);
     await expect.poll(() => tries).toBe(1);
     const startedAt = performance.now();

@@ -61,7 +61,12 @@ function slowedPool(fast: pg.Pool, ms: number | undefined): PoolLike {
 }
 
 const ledger = openLedger({ pool: listening, ...(task.leaseMs === undefined ? {} : { leaseMs: task.leaseMs }) });
-if (task.drains === true) process.once("SIGTERM", () => void drain(ledger));
+if (task.drains === true) {
+  process.once("SIGTERM", () => {
+    void drain(ledger);
+    void fetch(`${task.worldUrl}/draining?thread=${task.thread}`);
+  });
+}
 const graph = workerGraph(ledger, task.worldUrl, task);
 const input = { new: { log: [] }, resume: new Command({ resume: task.resume ?? "yes" }), none: null }[
   task.input ?? "none"

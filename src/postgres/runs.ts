@@ -30,7 +30,7 @@ released as (
   where s.thread_id = $1 and s.state = 'RUNNING' and s.epoch = $4::bigint and s.lease_until > at.now
 ),
 woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5)
-select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1) as ordered from taken`;
+select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1 and taken_at is null) as ordered from taken`;
 
 const WHO_HOLDS = `
 select t.epoch, t.holder, t.lease_until, t.state, ${CANCEL_COLUMNS}, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.

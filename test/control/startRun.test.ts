@@ -1,7 +1,7 @@
 // Ordering runs: durable before it is acknowledged, once for an event, and the stored input is taken once.
 import { HumanMessage } from "@langchain/core/messages";
 import { Annotation, Command, END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
-import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { beforeAll, describe, expect, it } from "vitest";
 import { cancelRun, durableGraph, type Ledger, startRun } from "../../src/index.js";
 import type { OpenedLedger } from "../../src/openLedger.js";
@@ -70,6 +70,18 @@ describe("startRun", () => {
     );
     await db.sql("delete from longhaul.wakes where thread_id = 'died'");
     expect((await graph.invoke(null, thread("died"))).log).toEqual(["o3"]);
+  });
+
+  it("does not give it again when the thread's checkpoints are deleted", async () => {
+    const ran: string[] = [];
+    const graph = orders(ledger, undefined, ran);
+    const start = { input: { order: "o10" }, trigger: trigger("e10") };
+    const { threadId } = await startRun(ledger, graph, start);
+    await graph.invoke(null, thread(threadId));
+    const saver = graph.checkpointer as BaseCheckpointSaver;
+    await saver.deleteThread(threadId);
+    await expect(graph.invoke(null, thread(threadId))).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect([ran, await startRun(ledger, graph, start)]).toEqual([["o10"], { threadId, started: false }]);
   });
 
   it("gives it after an edit of the state, and with another checkpointer", async () => {

@@ -23,8 +23,8 @@ create table {schema}.thread_events (
 );
 create index thread_events_by_thread on {schema}.thread_events (thread_id, id);
 
--- One row a thread that was ordered with its input, durable before the order is acknowledged. Never changed; deleted with the
--- thread.
+-- One row a thread that was ordered with its input, durable before the order is acknowledged. Outlives the thread's
+-- checkpoints: an event that comes again is still the same one.
 create table {schema}.starts (
   thread_id text primary key,
   -- Tells an order that is sent again after a lost answer from another one like it.
@@ -37,6 +37,8 @@ create table {schema}.starts (
   input bytea not null,
   tenant text,
   created_at timestamptz not null,
+  -- Set when the thread's checkpoints are deleted: until then they tell whether a run has taken the input.
+  taken_at timestamptz,
   unique (source, event_id),
   constraint event_has_a_source check ((source is null) = (event_id is null))
 );

@@ -52,9 +52,11 @@ export async function cancelRun(
     throw new InvalidOptionError("Expected `reason` to be a text.");
   const database = await (ledger as OpenedLedger)[DATABASE]();
   const asked = await requestCancel(database, threadId, by, reason === "" ? undefined : reason);
-  for (const id of asked) {
+  // Also when it was cancelled before: its process may have died since.
+  for (const id of new Set([threadId, ...asked])) {
     const { cancel } = await threadNamed(database, id);
-    if (cancel !== undefined) liveRunsOf(ledger).cancel(id, cancel);
+    if (cancel === undefined) continue;
+    liveRunsOf(ledger).cancel(id, cancel);
     await finishIfFree(database, id);
   }
   const thread = await threadNamed(database, threadId);

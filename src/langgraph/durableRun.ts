@@ -12,11 +12,12 @@ import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { orderedInput } from "./orderedInput.js";
-import { Run, takeThread } from "./run.js";
+import { Run } from "./run.js";
 import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
+import { takeThread } from "./takeThread.js";
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
 const lent = new AsyncLocalStorage<BaseCheckpointSaver>();

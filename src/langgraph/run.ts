@@ -1,8 +1,7 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
-import type { RunnableConfig } from "@langchain/core/runnables";
-import { type GraphDrained, RunControl } from "@langchain/langgraph";
+import { type GraphDrained, isGraphDrained, RunControl } from "@langchain/langgraph";
 import type { BudgetLedger } from "../core/budget.js";
 import { type CancelRequest, cancelledError } from "../core/cancel.js";
 import type { Effects } from "../core/effect.js";
@@ -118,7 +117,11 @@ export class Run implements RunBinding, LiveRun {
     const ports = await open();
     const askedAt = moment();
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, outer[0]?.threadId);
-    if ("cancelled" in answer) throw cancelledError(threadId, answer.cancelled);
+    if ("cancelled" in answer) {
+      // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.
+      for (const run of outer) await run.lookForCancel();
+      throw outer.find(({ lost }) => lost !== undefined)?.leave() ?? cancelledError(threadId, answer.cancelled);
+    }
     if ("busy" in answer) {
       const { leaseUntil, pid, host } = answer.busy;
       const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
@@ -253,40 +256,17 @@ export class Run implements RunBinding, LiveRun {
 
   #endedAs(error: unknown): RunEnd {
     const reason = drainReason(error)?.kind;
-    if (reason === "cancelled") return "cancelled";
-    if (reason === "shutdown") return "due";
+    // A graph that ran inside can have been cancelled alone: this one has failed then.
+    const cancelled = [this, ...this.#outer].some(({ lost }) => lost instanceof CancelledError);
+    if (reason === "cancelled") return cancelled ? "cancelled" : "failed";
+    // Without a reason of ours it was the caller's own RunControl.
+    if (reason === "shutdown" || (error instanceof Error && reason === undefined && isGraphDrained(error)))
+      return "due";
     if (this.interrupted || reason === "limit" || reason === "idle") return "waiting";
     if (this.dueAt !== undefined) return "due";
     return error === undefined ? "done" : "failed";
   }
 }
 
-/** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
-export async function takeThread(
-  ledger: Ledger,
-  threadId: string,
-  options: RunnableConfig,
-  outer: readonly Run[],
-): Promise<Run> {
-  const onServer = options.metadata?.["langgraph_host"] !== undefined;
-  const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
-  for (;;) {
-    const run = await Run.start(ledger, threadId, "run", outer);
-    if (!("busyUntil" in run)) return run;
-    if (performance.now() < giveUpAt) {
-      await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));
-      options.signal?.throwIfAborted();
-      continue;
-    }
-    if (onServer) await run.wakeWhenFree();
-    const dueAt = run.busyUntil.toISOString();
-    const message = `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`;
-    throw drained({ kind: "busy", threadId, dueAt, message });
-  }
-}
-
 /** Why a thread is due whose process was told to stop. */
 const SHUTDOWN = "its process was stopping";
-
-/** How often a run on a server looks whether the thread is free. */
-const BUSY_LOOK_MS = 250;

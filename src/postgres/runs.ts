@@ -16,6 +16,7 @@ with at as materialized (select {schema}.ledger_now() as now),
 taken as (
   insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, parent_thread_id, created_at, updated_at)
   select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, $6::text, now, now from at
+  where not exists (select from {schema}.threads p where p.thread_id = $6 and p.cancel_requested_at is not null)
   on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
     holder = excluded.holder, updated_at = excluded.updated_at,
     state = case when $5 then 'running' when t.cancel_requested_at is not null then 'cancelled' else t.state end,
@@ -71,6 +72,10 @@ export async function acquireRun(
       await finishIfFree(database, threadId);
       return { cancelled };
     }
+    const [around] =
+      parentThreadId === undefined ? [] : await database.query<HeldRow>("who_holds", WHO_HOLDS, [parentThreadId]);
+    const cancelledAround = toCancel(around);
+    if (cancelledAround !== undefined) return { cancelled: cancelledAround };
     if (held === undefined || held.left_ms === 0) continue;
     if (held.epoch !== deadEpoch && isProvenDead(held.holder ?? undefined)) {
       deadEpoch = held.epoch;

@@ -2,11 +2,13 @@
 import { FakeListChatModel } from "@langchain/core/utils/testing";
 import { END, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cancelRun, drainReason, durableGraph, durableNode, redrive } from "../../src/index.js";
+import { cancelRun, drainReason, durableGraph, durableNode, openLedger, redrive } from "../../src/index.js";
 import type { OpenedLedger } from "../../src/openLedger.js";
 import { deferred, oneNode, reset, State, stepsOf, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
+import { listeningPool } from "../support/pools.js";
 import { longhaul } from "../support/script.js";
 import { startWorker } from "../support/workers.js";
 import { startWorld, type World } from "../support/world.js";
@@ -237,6 +239,61 @@ describe("a cancel of a run", () => {
     await redrive(ledger, { threadId: "parent", by: "ben" });
     expect(await threadRow("child")).toMatchObject({ by: null, woken: false });
     await expect(inner.invoke(null, thread("child"))).resolves.toMatchObject({ log: ["inner"] });
+  });
+
+  it("starts no graph inside after its commit, and calls no error handler for that", async () => {
+    const own = db.openLedger();
+    let [ran, handled] = [0, 0];
+    const inner = oneNode(own, async () => ran++);
+    const builder = new StateGraph(State)
+      .addNode(
+        "outer",
+        async () => {
+          await cancelRun(ledger, { threadId: "around", by: "ann" });
+          return { log: (await inner.invoke({ log: [] }, thread("never"))).log };
+        },
+        {
+          errorHandler: async () => {
+            handled++;
+            return {};
+          },
+        },
+      )
+      .addEdge(START, "outer");
+    const graph = durableGraph(builder, { ledger: own });
+    expect(kindOf(await caught(graph.invoke({ log: [] }, thread("around"))))).toBe("cancelled");
+    expect([ran, handled, await threadRow("never")]).toEqual([0, 0, undefined]);
+    expect(await threadRow("around")).toMatchObject({ state: "cancelled" });
+  });
+
+  it("of a graph that runs inside leaves the one around it as failed, not as cancelled", async () => {
+    const own = db.openLedger();
+    const inner = oneNode(own, async (step) => {
+      await cancelRun(ledger, { threadId: "alone", by: "ann" });
+      return step.write("w", 1, async () => 1);
+    });
+    const outer = durableNode(State, async () => ({ log: (await inner.invoke({ log: [] }, thread("alone"))).log }));
+    const graph = durableGraph(new StateGraph(State).addNode("outer", outer).addEdge(START, "outer"), { ledger: own });
+    expect(drainReason(await caught(graph.invoke({ log: [] }, thread("left"))))).toMatchObject({ threadId: "alone" });
+    expect(await threadRow("alone")).toMatchObject({ state: "cancelled", by: "ann" });
+    expect(await threadRow("left")).toMatchObject({ state: "failed", by: null });
+  });
+
+  it("that comes after its last checkpoint is too late, and says so", async () => {
+    const pool = new pg.Pool({ connectionString: db.url, max: 3 });
+    const own = openLedger({
+      pool: listeningPool(pool, async (name, send) => {
+        if (name === "lh_release_run") await cancelRun(ledger, { threadId: "late", by: "ann" });
+        return send();
+      }),
+    });
+    const graph = oneNode(own, async () => "done");
+    expect((await graph.invoke({ log: [] }, thread("late"))).log).toEqual(["done"]);
+    expect(await threadRow("late")).toEqual({ state: "done", by: null, woken: false });
+    const events = await db.sql("select kind from longhaul.thread_events where thread_id = 'late' order by id");
+    expect(events.map(({ kind }) => kind)).toEqual(["cancel requested", "cancel came too late"]);
+    await own.close();
+    await pool.end();
   });
 
   it("cannot be lifted before it has stopped", async () => {

@@ -1,5 +1,5 @@
 // A process that is to stop lets its runs come to a step's end, and another worker goes on at once: a drain is no cancel.
-import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, END, RunControl, START, StateGraph } from "@langchain/langgraph";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { drain, drainReason, durableGraph, durableNode } from "../../src/index.js";
 import { deferred, oneNode, stepsOf, thread } from "../rules/harness.js";
@@ -69,6 +69,22 @@ describe("a drain", () => {
     expect(await threadRow("plain")).toEqual(DUE);
     const other = durableGraph(builder, { ledger: db.openLedger() });
     expect((await other.invoke(null, thread("plain"))).log).toEqual(["a", "b"]);
+  });
+
+  it("that the caller asks for by a RunControl of its own leaves the thread due too", async () => {
+    const control = new RunControl();
+    const builder = new StateGraph(Annotation.Root({ n: Annotation<number> }))
+      .addNode("a", async () => {
+        control.requestDrain("mine");
+        return { n: 1 };
+      })
+      .addNode("b", async () => ({ n: 2 }))
+      .addEdge(START, "a")
+      .addEdge("a", "b");
+    const graph = durableGraph(builder, { ledger: db.openLedger() });
+    await expect(graph.invoke({ n: 0 }, { ...thread("own"), control })).rejects.toThrow("mine");
+    expect(await threadRow("own")).toMatchObject({ state: "due", free: true, due: null });
+    expect(await graph.invoke(null, thread("own"))).toEqual({ n: 2 });
   });
 
   it("keeps the input of a run that is started after it, and runs none of it", async () => {

@@ -131,19 +131,19 @@ const RELEASE = `
 with at as materialized (select {schema}.ledger_now() as now),
 released as (
   update {schema}.threads t set lease_until = '-infinity', holder = null, updated_at = at.now,
-    deaths = case when $3 is null then t.deaths else 0 end,
+    deaths = case when $3::text is null then t.deaths else 0 end,
     state = case when t.cancel_requested_at is not null and $3 = 'done' then 'cancelled' else coalesce($3::text, t.state) end,
     error = case when $3 is null then t.error else $4::jsonb end
   from at where t.thread_id = $1 and t.epoch = $2 and (t.cancel_requested_at is null or t.state <> 'running')
   returning t.thread_id
 ),
 woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason) select released.thread_id, at.now, $5::text from released, at where $5 is not null
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select released.thread_id, at.now, $5::text from released, at where $5::text is not null
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason,
     claimed_until = '-infinity', tries = 0
 ),
 freed as (
-  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5 is null
+  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5::text is null
 )
 select 1 from released`;
 

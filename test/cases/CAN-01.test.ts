@@ -76,7 +76,7 @@ describe("CAN-01: a cancel", () => {
   });
 
   it("CAN-01: is learned by a run that makes no step at its next lease renewal, and fires its signal", async () => {
-    const [ledger, operators] = [db.openLedger({ leaseMs: 900 }), db.openLedger()];
+    const [ledger, operators] = [db.openLedger({ leaseMs: 3000 }), db.openLedger()];
     const graph = oneNode(ledger, async (_step, runtime) => {
       await cancelRun(operators, { threadId: "quiet", by: "ann" });
       await new Promise((_, reject) => runtime.signal?.addEventListener("abort", () => reject(new Error("stopped"))));

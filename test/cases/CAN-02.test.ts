@@ -75,7 +75,7 @@ describe("CAN-02: a cancel while a POST is in flight", () => {
 
   it("CAN-02: whose tool honours the signal is in doubt, and asked about as ever", async () => {
     const ledger = db.openLedger();
-    const task = { url: db.url, worldUrl: world.url, thread: "honours", shape: "guarded", leaseMs: 900 } as const;
+    const task = { url: db.url, worldUrl: world.url, thread: "honours", shape: "guarded", leaseMs: 3000 } as const;
     const gate = deferred();
     world.beforeAnswer = async () => {
       await cancelRun(ledger, { threadId: "honours", by: "ann" });

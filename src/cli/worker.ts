@@ -1,6 +1,7 @@
 // `longhaul worker`: runs the threads that are due, until it is stopped. The graph brings its own ledger; --url says where.
 import { InvalidArgumentError } from "commander";
 import { InvalidOptionError } from "../core/errors.js";
+import { redact } from "../core/failure.js";
 import { checkUrl } from "../findDatabase.js";
 import { durableName, ledgerOf } from "../langgraph/durableRun.js";
 import type { Ledger } from "../langgraph/ledger.js";
@@ -55,10 +56,12 @@ async function work(options: WorkerCommand): Promise<void> {
   const byLedger = await graphsByLedger(options);
   const show = options.json ? ({ type, ...more }: WorkerEvent) => printJson({ event: type, ...more }) : printEvent;
   const workers = [...byLedger].map(([ledger, graphs]) =>
-    startWorker({ ledger, ...settings(options, graphs, waker), onEvent: show, onError: () => {} }),
+    startWorker({ ledger, ...settings(options, graphs, waker), onEvent: show, onError: tellError(options) }),
   );
-  stopOnSignals(workers);
+  const told = stopOnSignals(workers);
   await Promise.all(workers.map(({ stopped }) => stopped));
+  // A worker that stops by itself could not start.
+  if (!told()) process.exitCode = 1;
   for (const ledger of byLedger.keys()) await ledger.close();
 }
 
@@ -102,14 +105,31 @@ async function graphsByLedger(options: WorkerCommand): Promise<Map<Ledger, Recor
   return byLedger;
 }
 
-/** The first signal ends the work in order; a second one ends the process. */
-function stopOnSignals(workers: readonly RunningWorker[]): void {
+/** What no thread's own event tells, such as a database that is away. */
+function tellError({ json }: WorkerCommand): (error: unknown, threadId?: string) => void {
+  let last: string | undefined;
+  let lastAt = 0;
+  return (error, threadId) => {
+    const message = redact(error instanceof Error ? error.message : String(error));
+    // What goes on being wrong is told once a minute.
+    if (threadId !== undefined || (message === last && Date.now() - lastAt < 60_000)) return;
+    [last, lastAt] = [message, Date.now()];
+    if (json) printJson({ event: "error", message });
+    else process.stderr.write(`longhaul: ${message}\n`);
+  };
+}
+
+/** The first signal ends the work in order; a second one ends the process. Tells whether there was one. */
+function stopOnSignals(workers: readonly RunningWorker[]): () => boolean {
+  let told = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.once(signal, () => {
+      told = true;
       process.once(signal, () => process.exit(1));
       for (const worker of workers) void worker.stop().catch(() => undefined);
     });
   }
+  return () => told;
 }
 
 function printEvent(event: WorkerEvent): void {

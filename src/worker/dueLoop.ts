@@ -1,5 +1,6 @@
 // The heart of a worker: sweep in turn, claim what is due, hand it to the waker, wait for the bell or the poll.
 import { hostname } from "node:os";
+import { redact } from "../core/failure.js";
 import { claimDue, type DueThread, deferWake, dropWake, nextDueMs, strangers } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { type Bell, listen } from "./bell.js";
@@ -89,6 +90,7 @@ export class DueLoop {
       if (outcome.to === "ran" && wakeOf !== threadId) await dropWake(database, wakeOf, this.#by);
     } catch (error) {
       // The wake is still there: its claim runs out.
+      onEvent({ type: "failed", threadId, error: redact(error instanceof Error ? error.message : String(error)) });
       host.onError(error, threadId);
     } finally {
       this.#inHand.delete(wakeOf);

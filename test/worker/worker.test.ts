@@ -191,6 +191,21 @@ describe("a worker", () => {
     expect(ran).toEqual(["a", "b"]);
   });
 
+  it("outlives the loss of all its connections", async () => {
+    const ledger = db.openLedger();
+    const graph = named(ledger, "cut", async () => "done");
+    for (const id of ["cut-1", "cut-2"]) await graph.invoke({ log: [] }, thread(id));
+    const { of, events } = start({ ledger, graphs: graph, pollMs: 200 });
+    await expect.poll(() => events.map(({ type }) => type), { timeout: 10_000 }).toContain("listening");
+    await db.sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'langgraph-longhaul'",
+    );
+    await wake("cut-1");
+    await expect.poll(() => of("cut-1"), { timeout: 10_000 }).toEqual(["woke", "done"]);
+    await wake("cut-2");
+    await expect.poll(() => of("cut-2"), { timeout: 10_000 }).toEqual(["woke", "done"]);
+  });
+
   it("refuses options that cannot be", () => {
     const ledger = db.openLedger();
     const graph = oneNode(ledger, async () => "x");

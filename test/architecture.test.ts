@@ -13,11 +13,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   checkpoint: ["core", "postgres"],
   langgraph: ["core"],
   embedded: [],
-  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
+  notify: ["core", "postgres"],
+  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "."],
 };
 const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
-const SMALL_PURE_LIBRARIES = ["@pydantic/genai-prices", "cockatiel"];
+const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {
   readonly file: string;

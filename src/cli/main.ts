@@ -16,6 +16,7 @@ import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
 import { showCommand } from "./show.js";
 import { traceCommand } from "./trace.js";
+import { webhooksCommand } from "./webhooks.js";
 
 const program = new Command("longhaul")
   .description("What your LangGraph threads did, what they wait for, and what it cost.")
@@ -35,6 +36,7 @@ for (const command of [
   compensateCommand(),
   budgetCommand(),
   approvalsCommand(),
+  webhooksCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

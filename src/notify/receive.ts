@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Answer, ApprovalLedger } from "../core/approval.js";
 import { decideRequest } from "../core/decide.js";
 import { InvalidOptionError, isLonghaulError, WebhookRefusedError } from "../core/errors.js";
-import { redact } from "../core/failure.js";
+import { plainText, redact } from "../core/failure.js";
 import { knownOptions } from "../core/options.js";
 import { verifyWebhook } from "../core/webhook.js";
 import type { WebhookSettings } from "../core/webhookOptions.js";
@@ -46,7 +46,7 @@ function respond(status: number, body: object): Response {
 /** What is wrong with the request itself; undefined for what is wrong here. */
 function refusal(error: unknown): WebhookAnswer | undefined {
   if (!isLonghaulError(error) || error.status === undefined) return undefined;
-  return { status: error.status, body: { error: error.code, message: redact(error.message) } };
+  return { status: error.status, body: { error: error.code, message: redact(plainText(error.message, 500)) } };
 }
 
 async function receive(parts: Parts, request: Request, options: ReceiveOptions): Promise<WebhookAnswer> {

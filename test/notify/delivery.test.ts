@@ -295,14 +295,36 @@ describe("a delivery", () => {
     expect(new Set(server.received.map(({ id }) => id)).size).toBe(12);
   });
 
-  it("to one endpoint is not kept waiting by many to another that is away", async () => {
-    await registerWebhook(ledger, { name: "away", url: "http://127.0.0.1:9/", secret: SECRET, allowPrivate: true });
-    for (let n = 0; n < 8; n++) await ask(ledger, `away ${n}`);
+  it("passes over what another deliverer is claiming at this moment", async () => {
     await here();
-    await ask(ledger, "not away");
-    const { sent, failed } = await deliverOutbox(ledger);
-    expect({ sent, failed }).toEqual({ sent: 1, failed: 9 });
-    await removeWebhook(ledger, "away");
+    await ask(ledger, "claimed");
+    await (await databaseOf(ledger)).transaction(async (client) => {
+      await client.query("select from longhaul.outbox for update");
+      expect(await deliverOutbox(ledger)).toEqual({ sent: 0, failed: 0, givenUp: 0 });
+    });
+    expect((await deliverOutbox(ledger)).sent).toBe(1);
+  });
+
+  it("to one endpoint is not kept waiting by many to another that does not answer", async () => {
+    const silent = await hookServer();
+    silent.answerWith(keepWaiting);
+    await registerWebhook(ledger, { name: "silent", url: silent.url, secret: SECRET, allowPrivate: true });
+    const { id } = await ask(ledger, "silent");
+    await db.sql(
+      `insert into longhaul.approval_events (approval_id, kind, by_whom, at)
+       select $1, 'warned', 'system', longhaul.ledger_now() from generate_series(1, 60)`,
+      [id],
+    );
+    await here();
+    await ask(ledger, "not silent");
+    const stopping = new AbortController();
+    const arrived = server.next();
+    const delivering = deliverOutbox(ledger, { signal: stopping.signal });
+    await arrived;
+    stopping.abort();
+    await delivering;
+    expect(silent.received.length).toBeLessThanOrEqual(5);
+    await removeWebhook(ledger, "silent");
     expect(await outbox()).toHaveLength(1);
   });
 

@@ -116,6 +116,8 @@ describe("a signed request", () => {
       [{ approvalId: id, decision: approved, by: "" }, 400],
       [{ approvalId: "unknown", decision: approved }, 404],
       [{ approvalId: "a\0b", decision: approved }, 400],
+      [{ approvalId: id, decision: approved, "\0": "\ud800" }, 400],
+      [{ approvalId: id, decision: { ...approved, ["x".repeat(500_000)]: "\ud800" } }, 400],
     ];
     for (const [body, status] of bodies)
       expect((await decideByWebhook(ledger, await signedRequest(body))).status, JSON.stringify(body)).toBe(status);

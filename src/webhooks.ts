@@ -58,8 +58,8 @@ export async function testWebhook(ledger: Ledger, name: string): Promise<Sent> {
 }
 
 /**
- * Sends what is due, and returns when nothing is. Call it in a loop, beside other work: an endpoint that does not answer
- * holds it up for ten seconds. Any number of processes may do so at once; what one leaves behind when it dies is due
+ * Sends what is due, and returns when nothing is. A worker and `sweepHere` do so by themselves; without them call it in a
+ * loop, beside other work: an endpoint that does not answer holds it up for ten seconds. Any number of processes may do so at once; what one leaves behind when it dies is due
  * again after half a minute.
  *
  * When the signal fires, what is under way is broken off and is due at once.

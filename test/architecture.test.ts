@@ -15,9 +15,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   embedded: [],
   notify: ["core", "postgres"],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "."],
+  testing: ["core", "langgraph", "."],
+  worker: ["core", "postgres", "langgraph", "notify", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

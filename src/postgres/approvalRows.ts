@@ -49,27 +49,17 @@ export interface ApprovalFilter {
   readonly limit: number;
 }
 
-/** Requests for approval: what waits comes first in the order of asking, everything else the newest first. */
+/** Open ones in the order of asking; the partial index of what waits is used only where the statement names the status. */
+const OPEN_ONES = `${SELECT} where a.status = 'pending' and ($2::text is null or a.thread_id = $2) order by a.seq limit $1`;
+const NEWEST = `${SELECT} where ($2::text is null or a.thread_id = $2) and ($3::text is null or a.status = $3) order by a.seq desc limit $1`;
+
+/** Requests for approval: open ones in the order of asking, all others the newest first. */
 export async function listApprovals(database: Database, filter: ApprovalFilter): Promise<Approval[]> {
-  const { status, threadId, limit } = filter;
-  const where = [
-    "true",
-    ...(status === undefined ? [] : ["a.status = $2"]),
-    ...(threadId === undefined ? [] : [`a.thread_id = $${status === undefined ? 2 : 3}`]),
-  ];
-  const order = status === "pending" ? "a.seq" : "a.seq desc";
-  const values = [limit, ...(status === undefined ? [] : [status]), ...(threadId === undefined ? [] : [threadId])];
-  // One text for each combination: the partial index of what waits is used only where the statement says so.
-  const literal =
+  const { status, threadId = null, limit } = filter;
+  const rows =
     status === "pending"
-      ? where.map((text) => text.replace("a.status = $2", "a.status = 'pending' and $2 = 'pending'"))
-      : where;
-  const name = `approvals_${status === "pending" ? "pending" : status === undefined ? "all" : "status"}_${threadId === undefined ? "any" : "one"}`;
-  const rows = await database.query<ApprovalRow>(
-    name,
-    `${SELECT} where ${literal.join(" and ")} order by ${order} limit $1`,
-    values,
-  );
+      ? await database.query<ApprovalRow>("approvals_open", OPEN_ONES, [limit, threadId])
+      : await database.query<ApprovalRow>("approvals_newest", NEWEST, [limit, threadId, status ?? null]);
   return rows.map((row) => toApproval(row, database));
 }
 

@@ -1,6 +1,6 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
-import { halfUndoneThreads, overdueThreads, readServer } from "../postgres/health.js";
+import { halfUndoneThreads, overdueThreads, readServer, readSweeping, type Sweeping } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import { undelivered } from "../postgres/outbox.js";
@@ -111,6 +111,7 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
       ok: late.length === 0,
       detail: late.length === 0 ? "none overdue" : `${late.length} due for over a minute and not run: ${some(late)}`,
     },
+    sweeperFinding(await readSweeping(database)),
     {
       check: "undoing",
       ok: halfUndone.length === 0,
@@ -132,5 +133,18 @@ async function examineWebhooks(database: PooledDatabase): Promise<Finding> {
     check: "webhooks",
     ok: found.length === 0,
     detail: found.length === 0 ? "nothing undelivered" : `${said.join("; ")}; see longhaul webhooks list`,
+  };
+}
+
+/** With sweepers once a second, a minute without one is no chance. */
+const SWEPT_LATELY_MS = 60_000;
+
+function sweeperFinding({ due, swept_ms_ago: ago, swept_by: by }: Sweeping): Finding {
+  const lately = ago !== null && ago < SWEPT_LATELY_MS;
+  const when = ago === null ? "nobody ever swept" : `${by} swept ${Math.round(ago / 1000)} s ago`;
+  return {
+    check: "sweeper",
+    ok: lately || !due,
+    detail: lately || !due ? when : `${when}, and something is due: start longhaul worker --graph <file:export>`,
   };
 }

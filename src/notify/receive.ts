@@ -96,7 +96,7 @@ async function answerTo(parts: Parts, settings: WebhookSettings, id: string, bod
 
 /** Another endpoint's name is nobody's to lend. */
 function vouches({ vouchesFor }: WebhookSettings, by: string): boolean {
-  return vouchesFor.includes(by) || (vouchesFor.includes("*") && !/^webhook:/i.test(by));
+  return vouchesFor.includes(by) || (vouchesFor.includes("*") && !/^webhook:/i.test(by.normalize("NFKC")));
 }
 
 /** The decision's own id, made of the message's: after a crash the same message finds what it decided. */

@@ -59,6 +59,8 @@ export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export { type VerifiedWebhook, type VerifyWebhookOptions, verifyWebhook } from "./core/webhook.js";
+export type { NotificationKind, WebhookOptions, WebhookSettings } from "./core/webhookOptions.js";
 export {
   approvalsOf,
   type DecideRequest,
@@ -92,6 +94,9 @@ export {
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { requestApproval } from "./langgraph/requestApproval.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
+export type { Delivered } from "./notify/deliver.js";
+export type { ReceiveOptions } from "./notify/receive.js";
+export type { Sent } from "./notify/send.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export {
   compensate,
@@ -103,4 +108,14 @@ export {
   type SettleRequest,
   settle,
 } from "./operate.js";
+export type { Webhook } from "./postgres/webhooks.js";
 export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
+export {
+  decideByWebhook,
+  deliverOutbox,
+  registerWebhook,
+  removeWebhook,
+  retryWebhook,
+  testWebhook,
+  webhooksOf,
+} from "./webhooks.js";

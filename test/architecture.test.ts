@@ -13,9 +13,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   checkpoint: ["core", "postgres"],
   langgraph: ["core"],
   embedded: [],
-  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
+  notify: ["core", "postgres"],
+  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
   testing: ["core", "langgraph", "."],
-  worker: ["core", "postgres", "langgraph", "."],
+  worker: ["core", "postgres", "langgraph", "notify", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
 };
 const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { halfUndoneThreads, overdueThreads, readServer, readSweeping, type Sweeping } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
+import { undelivered } from "../postgres/outbox.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
@@ -36,7 +37,9 @@ export function doctorCommand(): Command {
 }
 
 async function examine(database: PooledDatabase): Promise<Finding[]> {
-  return [...(await examineServer(database)), await examineSchema(database), ...(await examineWork(database))];
+  const schema = await examineSchema(database);
+  const webhooks = schema.ok ? [await examineWebhooks(database)] : [];
+  return [...(await examineServer(database)), schema, ...(await examineWork(database)), ...webhooks];
 }
 
 async function examineServer(database: PooledDatabase): Promise<Finding[]> {
@@ -118,6 +121,19 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
           : `${halfUndone.length} undone in part: ${some(halfUndone)}; see longhaul show, then longhaul compensate again`,
     },
   ];
+}
+
+async function examineWebhooks(database: PooledDatabase): Promise<Finding> {
+  const found = await undelivered(database);
+  const said = found.map(({ endpoint, overdue, givenUp }) => {
+    const parts = [overdue > 0 ? `${overdue} due for over a minute` : "", givenUp > 0 ? `${givenUp} given up` : ""];
+    return `${endpoint}: ${parts.filter((part) => part !== "").join(", ")}`;
+  });
+  return {
+    check: "webhooks",
+    ok: found.length === 0,
+    detail: found.length === 0 ? "nothing undelivered" : `${said.join("; ")}; see longhaul webhooks list`,
+  };
 }
 
 /** With sweepers once a second, a minute without one is no chance. */

@@ -17,6 +17,7 @@ import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
 import { showCommand } from "./show.js";
 import { traceCommand } from "./trace.js";
+import { webhooksCommand } from "./webhooks.js";
 import { workerCommand } from "./worker.js";
 
 const program = new Command("longhaul")
@@ -38,6 +39,7 @@ for (const command of [
   compensateCommand(),
   budgetCommand(),
   approvalsCommand(),
+  webhooksCommand(),
   workerCommand(),
   doctorCommand(),
   migrateCommand(),

@@ -116,6 +116,8 @@ export type DecideAnswer =
 export interface Decider {
   readonly by: string;
   readonly roles?: readonly string[];
+  /** A UUID of the decision: said again under it, it is the decision that was taken, not a second one. @default a new one */
+  readonly decisionId?: string;
 }
 
 /** The names that a decider goes by in a list of approvers. */

@@ -146,6 +146,12 @@ export class AlreadyDecidedError extends LonghaulError {
   override readonly status = 409;
 }
 
+/** A webhook is not signed by who has the secret, was changed on its way, or comes too late. Nothing was done. */
+export class WebhookRefusedError extends LonghaulError {
+  readonly code = "WEBHOOK_REFUSED";
+  override readonly status = 401;
+}
+
 /** The thread was cancelled, and runs nothing until somebody lets it go on; or the step was, and nothing of it will run. */
 export class CancelledError extends LonghaulError {
   readonly code = "CANCELLED";

@@ -128,7 +128,7 @@ select changed.thread_id, at.now, 'an approval was decided' from changed, at
 on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason`;
 
 async function decide(database: Database, id: string, decider: Decider, answer: Answer): Promise<DecideAnswer> {
-  const decisionId = randomUUID();
+  const decisionId = decider.decisionId ?? randomUUID();
   const args = answer.status === "edited" ? canonicalJson(answer.args, "the edited arguments") : undefined;
   await database.query("approval_decide", DECIDE, [
     id,

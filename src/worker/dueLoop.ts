@@ -4,6 +4,7 @@ import { redact } from "../core/failure.js";
 import { claimDue, type DueThread, deferWake, dropWake, nextDueMs, strangers } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { type Bell, listen } from "./bell.js";
+import { startDeliveries } from "./deliveries.js";
 import { type Loop, startLoop } from "./loop.js";
 import { sweepInTurn } from "./sweep.js";
 import type { Waker, WakerHost, WorkerEvent } from "./waker.js";
@@ -33,6 +34,7 @@ export class DueLoop {
   readonly #inHand = new Map<string, DueThread>();
   readonly #reported = new Set<string>();
   readonly #loop: Loop;
+  readonly #stopDeliveries: () => Promise<void>;
   #bell: Bell | undefined;
   #bellAskedAt = Number.NEGATIVE_INFINITY;
   #strangersAskedAt = Number.NEGATIVE_INFINITY;
@@ -45,12 +47,13 @@ export class DueLoop {
       onError: (error) => options.host.onError(error),
       background: options.background,
     });
+    this.#stopDeliveries = startDeliveries({ ...options, onError: (error) => options.host.onError(error) });
   }
 
   /** Takes nothing more. What is in the waker's hands stays there. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    await this.#loop.stop();
+    await Promise.all([this.#loop.stop(), this.#stopDeliveries()]);
     this.#bell?.stop();
   }
 

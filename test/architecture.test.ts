@@ -14,7 +14,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core"],
   embedded: [],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "."],
+  server: ["core", "postgres", "langgraph", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", ".", "server"],
 };
 const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
 const SMALL_PURE_LIBRARIES = ["@pydantic/genai-prices", "cockatiel"];

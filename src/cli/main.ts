@@ -10,6 +10,7 @@ import { budgetCommand } from "./budget.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
+import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
 import { reconcileCommand } from "./reconcile.js";
 import { redriveCommand } from "./redrive.js";
@@ -35,6 +36,7 @@ for (const command of [
   compensateCommand(),
   budgetCommand(),
   approvalsCommand(),
+  inboxCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

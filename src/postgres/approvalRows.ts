@@ -46,31 +46,41 @@ export async function findApproval(database: Database, id: string): Promise<Read
 export interface ApprovalFilter {
   readonly status?: ApprovalStatus;
   readonly threadId?: string;
+  /** Only what somebody of these names may decide. */
+  readonly names?: readonly string[];
   readonly limit: number;
 }
 
 /** Requests for approval: what waits comes first in the order of asking, everything else the newest first. */
 export async function listApprovals(database: Database, filter: ApprovalFilter): Promise<Approval[]> {
-  const { status, threadId, limit } = filter;
-  const where = [
-    "true",
-    ...(status === undefined ? [] : ["a.status = $2"]),
-    ...(threadId === undefined ? [] : [`a.thread_id = $${status === undefined ? 2 : 3}`]),
-  ];
-  const order = status === "pending" ? "a.seq" : "a.seq desc";
-  const values = [limit, ...(status === undefined ? [] : [status]), ...(threadId === undefined ? [] : [threadId])];
+  const { status, threadId, names, limit } = filter;
   // One text for each combination: the partial index of what waits is used only where the statement says so.
-  const literal =
-    status === "pending"
-      ? where.map((text) => text.replace("a.status = $2", "a.status = 'pending' and $2 = 'pending'"))
-      : where;
-  const name = `approvals_${status === "pending" ? "pending" : status === undefined ? "all" : "status"}_${threadId === undefined ? "any" : "one"}`;
+  const where = ["true"];
+  const values: unknown[] = [limit];
+  const add = (text: string, value: unknown) => where.push(text.replace("?", `$${values.push(value)}`));
+  if (status === "pending") where.push("a.status = 'pending'");
+  else if (status !== undefined) add("a.status = ?", status);
+  if (threadId !== undefined) add("a.thread_id = ?", threadId);
+  if (names !== undefined) add("(a.approvers is null or a.approvers && ?::text[])", names);
+  const which = status === "pending" ? "pending" : status === undefined ? "all" : "status";
+  const name = `approvals_${which}_${threadId === undefined ? "any" : "one"}${names === undefined ? "" : "_mine"}`;
+  const order = status === "pending" ? "a.seq" : "a.seq desc";
   const rows = await database.query<ApprovalRow>(
     name,
-    `${SELECT} where ${literal.join(" and ")} order by ${order} limit $1`,
+    `${SELECT} where ${where.join(" and ")} order by ${order} limit $1`,
     values,
   );
   return rows.map((row) => toApproval(row, database));
+}
+
+/** How many requests wait for somebody. */
+export async function countPending(database: Database): Promise<number> {
+  const [row] = await database.query<{ waiting: number }>(
+    "approvals_count",
+    "select count(*)::int as waiting from {schema}.approvals where status = 'pending'",
+    [],
+  );
+  return row?.waiting ?? 0;
 }
 
 export interface ApprovalEvent {

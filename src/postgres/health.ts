@@ -39,3 +39,12 @@ export async function overdueThreads(database: Database): Promise<string[]> {
   const rows = await database.query<{ thread_id: string }>("doctor_due", OVERDUE, []);
   return rows.map(({ thread_id }) => thread_id);
 }
+
+const OVERDUE_COUNT =
+  "select count(*)::int as threads from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute'";
+
+/** How many threads have been due for over a minute: work that nobody has looked for. */
+export async function countOverdue(database: Database): Promise<number> {
+  const [row] = await database.query<{ threads: number }>("page_overdue", OVERDUE_COUNT, []);
+  return row?.threads ?? 0;
+}

@@ -151,8 +151,9 @@ left join lateral (
     count(*) filter (where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED')) as open
   from {schema}.steps where thread_id = t.thread_id
 ) s on true
-where $1::text is null or t.thread_id = $1
-order by t.updated_at desc limit $2`;
+where ($1::text is null or t.thread_id = $1)
+  and ($3::text is null or case when t.state = 'running' and t.lease_until <= {schema}.ledger_now() then 'due' else t.state end = $3)
+order by t.updated_at desc limit $2 offset $4`;
 
 interface ThreadRow {
   readonly thread_id: string;
@@ -171,9 +172,10 @@ interface ThreadRow {
 /** Threads with what their runs came to, the newest first; one thread when it is named. */
 export async function listThreads(
   database: Database,
-  options: { threadId?: string; limit: number },
+  options: { threadId?: string; state?: RunState; limit: number; offset?: number },
 ): Promise<ThreadSummary[]> {
-  const rows = await database.query<ThreadRow>("threads", THREADS, [options.threadId ?? null, options.limit]);
+  const { threadId, state, limit, offset = 0 } = options;
+  const rows = await database.query<ThreadRow>("threads", THREADS, [threadId ?? null, limit, state ?? null, offset]);
   return rows.map((row) => ({
     threadId: row.thread_id,
     state: row.state,

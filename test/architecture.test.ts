@@ -18,7 +18,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", ".", "server"],
 };
 const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
-const SMALL_PURE_LIBRARIES = ["@pydantic/genai-prices", "cockatiel"];
+const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {
   readonly file: string;

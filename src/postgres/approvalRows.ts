@@ -51,25 +51,19 @@ export interface ApprovalFilter {
   readonly limit: number;
 }
 
-/** Requests for approval: what waits comes first in the order of asking, everything else the newest first. */
+/** Open ones in the order of asking; the partial index of what waits is used only where the statement names the status. */
+// Of these names, or for everybody who is known.
+const MINE = "($3::text[] is null or a.approvers is null or a.approvers && $3)";
+const OPEN_ONES = `${SELECT} where a.status = 'pending' and ($2::text is null or a.thread_id = $2) and ${MINE} order by a.seq limit $1`;
+const NEWEST = `${SELECT} where ($2::text is null or a.thread_id = $2) and ${MINE} and ($4::text is null or a.status = $4) order by a.seq desc limit $1`;
+
+/** Requests for approval: open ones in the order of asking, all others the newest first. */
 export async function listApprovals(database: Database, filter: ApprovalFilter): Promise<Approval[]> {
-  const { status, threadId, names, limit } = filter;
-  // One text for each combination: the partial index of what waits is used only where the statement says so.
-  const where = ["true"];
-  const values: unknown[] = [limit];
-  const add = (text: string, value: unknown) => where.push(text.replace("?", `$${values.push(value)}`));
-  if (status === "pending") where.push("a.status = 'pending'");
-  else if (status !== undefined) add("a.status = ?", status);
-  if (threadId !== undefined) add("a.thread_id = ?", threadId);
-  if (names !== undefined) add("(a.approvers is null or a.approvers && ?::text[])", names);
-  const which = status === "pending" ? "pending" : status === undefined ? "all" : "status";
-  const name = `approvals_${which}_${threadId === undefined ? "any" : "one"}${names === undefined ? "" : "_mine"}`;
-  const order = status === "pending" ? "a.seq" : "a.seq desc";
-  const rows = await database.query<ApprovalRow>(
-    name,
-    `${SELECT} where ${where.join(" and ")} order by ${order} limit $1`,
-    values,
-  );
+  const { status, threadId = null, names = null, limit } = filter;
+  const rows =
+    status === "pending"
+      ? await database.query<ApprovalRow>("approvals_open", OPEN_ONES, [limit, threadId, names])
+      : await database.query<ApprovalRow>("approvals_newest", NEWEST, [limit, threadId, names, status ?? null]);
   return rows.map((row) => toApproval(row, database));
 }
 

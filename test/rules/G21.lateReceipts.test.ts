@@ -73,7 +73,7 @@ describe("G21: a success that comes late", () => {
           if (++sent === 2) await gate.promise;
           throw Object.assign(new Error("reset"), { code: "ECONNRESET" });
         },
-        { idempotent: true, keyLifetimeMs: 3_600_000, timeoutMs: 300 },
+        { idempotent: true, keyLifetimeMs: 3_600_000 },
       ),
     );
     const running = graph.invoke({ log: [] }, thread("fenced"));

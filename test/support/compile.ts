@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const FOLDERS = ["src", "test/support", "test/crash", "test/cases", "test/cli", "test/budget"];
+const FOLDERS = ["src", "test"];
 const OPTIONS: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2023,
   module: ts.ModuleKind.ESNext,

@@ -52,6 +52,8 @@ create table {schema}.approvals (
 create index approvals_by_thread on {schema}.approvals (thread_id, seq);
 -- The inbox: what waits, the oldest first.
 create index approvals_pending on {schema}.approvals (seq) where status = 'pending';
+-- The inbox's past, the newest first.
+create index approvals_by_seq on {schema}.approvals (seq);
 -- The sweeper: whose time has come.
 create index approvals_due on {schema}.approvals (due_at) where due_at is not null;
 

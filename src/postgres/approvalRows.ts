@@ -51,9 +51,9 @@ export interface ApprovalFilter {
   readonly limit: number;
 }
 
-/** Open ones in the order of asking; the partial index of what waits is used only where the statement names the status. */
 // Of these names, or for everybody who is known.
 const MINE = "($3::text[] is null or a.approvers is null or a.approvers && $3)";
+/** Open ones in the order of asking; the partial index of what waits is used only where the statement names the status. */
 const OPEN_ONES = `${SELECT} where a.status = 'pending' and ($2::text is null or a.thread_id = $2) and ${MINE} order by a.seq limit $1`;
 const NEWEST = `${SELECT} where ($2::text is null or a.thread_id = $2) and ${MINE} and ($4::text is null or a.status = $4) order by a.seq desc limit $1`;
 

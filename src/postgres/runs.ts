@@ -138,12 +138,21 @@ export interface ThreadSummary {
   readonly dueReason: string | undefined;
 }
 
-// A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it.
+// A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it. The threads are
+// chosen before their steps are looked at: those of all threads would be counted else.
 const THREADS = `
-select t.thread_id, case when t.state = 'running' and t.lease_until <= {schema}.ledger_now() then 'due' else t.state end as state,
-  t.updated_at, t.holder, t.error, w.due_at, w.reason as due_reason, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
+with at as materialized (select {schema}.ledger_now() as now),
+chosen as materialized (
+  select t.* from (
+    select t.thread_id, case when t.state = 'running' and t.lease_until <= at.now then 'due' else t.state end as state,
+      t.updated_at, t.holder, t.error
+    from {schema}.threads t, at where $1::text is null or t.thread_id = $1
+  ) t
+  where $3::text is null or t.state = $3 order by t.updated_at desc limit $2 offset $4
+)
+select t.*, w.due_at, w.reason as due_reason, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
   coalesce(s.cost, 0)::text as cost, coalesce(s.unpriced, 0)::int as unpriced
-from {schema}.threads t
+from chosen t
 left join {schema}.wakes w using (thread_id)
 left join lateral (
   select count(*) as steps, sum(cost_nano_usd) as cost,
@@ -151,9 +160,7 @@ left join lateral (
     count(*) filter (where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED')) as open
   from {schema}.steps where thread_id = t.thread_id
 ) s on true
-where ($1::text is null or t.thread_id = $1)
-  and ($3::text is null or case when t.state = 'running' and t.lease_until <= {schema}.ledger_now() then 'due' else t.state end = $3)
-order by t.updated_at desc limit $2 offset $4`;
+order by t.updated_at desc`;
 
 interface ThreadRow {
   readonly thread_id: string;

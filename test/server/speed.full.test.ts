@@ -42,7 +42,6 @@ async function medianMs(path: string): Promise<number> {
   for (let i = 0; i < 25; i++) {
     const start = performance.now();
     expect((await ann.get(path)).status).toBe(200);
-    await ann.get("/healthz");
     if (i >= 5) times.push(performance.now() - start);
   }
   return times.sort((a, b) => a - b)[10] ?? 0;

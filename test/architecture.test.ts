@@ -14,10 +14,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core"],
   embedded: [],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded"],
-  server: ["core", "postgres", "langgraph", "."],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", ".", "server"],
+  testing: ["core", "langgraph", "."],
+  worker: ["core", "postgres", "langgraph", "."],
+  server: ["core", "postgres", "langgraph", "worker", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

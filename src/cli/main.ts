@@ -17,6 +17,7 @@ import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
 import { showCommand } from "./show.js";
 import { traceCommand } from "./trace.js";
+import { workerCommand } from "./worker.js";
 
 const program = new Command("longhaul")
   .description("What your LangGraph threads did, what they wait for, and what it cost.")
@@ -37,6 +38,7 @@ for (const command of [
   budgetCommand(),
   approvalsCommand(),
   inboxCommand(),
+  workerCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

@@ -202,6 +202,14 @@ export type RunEnd = "waiting" | "due" | "done" | "failed" | "cancelled";
 /** What a lease is taken for: to run the graph, or to change its state from outside. */
 export type RunPurpose = "run" | "update";
 
+/** What a run is a run of. */
+export interface RunOf {
+  /** The name of its graph, by which a worker finds the code again. */
+  readonly graph: string;
+  /** The outermost thread that it runs inside of: that one is woken in its place. */
+  readonly rootThread?: string | undefined;
+}
+
 export type AcquireAnswer =
   | { readonly ticket: RunTicket; readonly tookOver: boolean }
   | {
@@ -216,7 +224,7 @@ export type AcquireAnswer =
 /** The port for whole runs: the lease of a thread, and what wakes it again. */
 export interface RunLedger {
   /** Takes the thread's lease or says who has it. Starting a run clears the thread's wake; an update leaves it. */
-  acquire(threadId: string, runId: string, leaseMs: number, purpose: RunPurpose): Promise<AcquireAnswer>;
+  acquire(threadId: string, runId: string, leaseMs: number, purpose: RunPurpose, of?: RunOf): Promise<AcquireAnswer>;
   renew(ticket: RunTicket, leaseMs: number): Promise<boolean>;
   /** Gives the thread free. Without `end` the thread is left in the state it had before. */
   release(ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure): Promise<void>;

@@ -6,6 +6,7 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ThreadBudget } from "../core/budget.js";
 import { checkThreadBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import { type Compiled, DURABLE, type DurableTarget, type RunOptions } from "./compiled.js";
 import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
@@ -33,6 +34,11 @@ export interface DurableOptions {
    * @default no limit
    */
   readonly budget?: ThreadBudget;
+  /**
+   * What its threads are known by to workers of several graphs. Keep it when the code changes. @default the name that
+   * the graph was compiled with; on a LangGraph server the one in langgraph.json
+   */
+  readonly name?: string;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -79,7 +85,8 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   checkGraph(graph);
   warnOfRetriedNodes(graph);
   const effects = effectsOf(options.operations, options.tools);
-  const settings = { ledger: options.ledger, onFork: options.onFork ?? "ask", effects, budget: options.budget };
+  const { ledger, onFork = "ask", budget, name } = options;
+  const settings = { ledger, onFork, effects, budget, name };
   const guarded = guardNodes(graph.withConfig({}));
   const { wrapUp } = options.budget ?? {};
   return makeDurable(wrapUp === undefined ? guarded : endAtLimits(guarded, wrapUp), settings, graph.checkpointer);
@@ -96,7 +103,8 @@ function checkOptions(options: DurableOptions): void {
       );
     }
   }
-  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget"]);
+  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget", "name"]);
+  if (options.name !== undefined) checkId("name", options.name);
   if (options.budget !== undefined) checkThreadBudget(options.budget);
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);

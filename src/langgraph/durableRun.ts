@@ -8,7 +8,7 @@ import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { answerApprovals } from "./approvalResume.js";
-import type { Compiled, RunOptions } from "./compiled.js";
+import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
@@ -60,6 +60,29 @@ export interface RunSettings {
   readonly onFork: "ask" | "run";
   readonly effects: Effects;
   readonly budget: ThreadBudget | undefined;
+  readonly name: string | undefined;
+}
+
+/** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
+function graphName(graph: Compiled, { name }: RunSettings, options: RunOptions): string {
+  const served: unknown = options.configurable?.["graph_id"];
+  const onServer = options.metadata?.["langgraph_host"] !== undefined;
+  return name ?? (onServer && typeof served === "string" ? served : nameOf(graph));
+}
+
+function nameOf(graph: Compiled): string {
+  return graph.name ?? "LangGraph";
+}
+
+/** What a durable graph is called where it does not run on a server; undefined for what is no durable graph. */
+export function durableName(graph: object): string | undefined {
+  const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
+  return settings === undefined ? undefined : (settings.name ?? nameOf(graph as Compiled));
+}
+
+/** The ledger that a durable graph is on. */
+export function ledgerOf(graph: object): Ledger | undefined {
+  return (graph as { [DURABLE]?: RunSettings })[DURABLE]?.ledger;
 }
 
 type Stream = (input: unknown, options: RunOptions) => AsyncGenerator<unknown>;
@@ -103,7 +126,8 @@ async function* holdThread(
   { threadId, outer, span, stream }: OwnRun,
 ): AsyncGenerator<unknown> {
   const { ledger } = settings;
-  const run = await startRun(ledger, threadId, options);
+  const rootThread = outer.at(-1)?.threadId;
+  const run = await startRun(ledger, threadId, options, { graph: graphName(graph, settings, options), rootThread });
   run.onFork = settings.onFork;
   run.effects = settings.effects;
   run.span = span;

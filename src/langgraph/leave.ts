@@ -40,6 +40,11 @@ export function drained(reason: DrainReason): GraphDrained {
   return new GraphDrained(`${PREFIX}${JSON.stringify(reason)}`);
 }
 
+/** A clean stop between two supersteps, ours or one that somebody asked for. */
+export function isDrained(error: unknown): boolean {
+  return error instanceof Error && isGraphDrained(error);
+}
+
 /**
  * Tells why `invoke()` or `stream()` of a durable graph threw GraphDrained; undefined for every other error.
  *

@@ -8,9 +8,9 @@ import type { Effects } from "../core/effect.js";
 import type { LonghaulError, RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
-import type { RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { RunEnd, RunLedger, RunOf, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
-import { drained, drainReason } from "./leave.js";
+import { drained, drainReason, isDrained } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import type { RunPurse } from "./runPurse.js";
 import type { RunSpan } from "./runSpan.js";
@@ -91,11 +91,16 @@ export class Run implements RunBinding {
   }
 
   /** Takes the thread's lease, or says until when another run has it. */
-  static async start(ledger: Ledger, threadId: string, purpose: RunPurpose = "run"): Promise<Run | BusyThread> {
+  static async start(
+    ledger: Ledger,
+    threadId: string,
+    purpose: RunPurpose = "run",
+    of?: RunOf,
+  ): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
-    const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose);
+    const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
     if ("busy" in answer) {
       const { leaseUntil, pid, host } = answer.busy;
       const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
@@ -189,17 +194,18 @@ export class Run implements RunBinding {
   #endedAs(error: unknown): RunEnd {
     const reason = drainReason(error)?.kind;
     if (this.interrupted || reason === "limit" || reason === "idle") return "waiting";
-    if (this.dueAt !== undefined) return "due";
+    // Asked to stop by its process, which has left a wake for another one to go on.
+    if (this.dueAt !== undefined || (reason === undefined && isDrained(error))) return "due";
     return error === undefined ? "done" : "failed";
   }
 }
 
 /** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
-export async function startRun(ledger: Ledger, threadId: string, options: RunnableConfig): Promise<Run> {
+export async function startRun(ledger: Ledger, threadId: string, options: RunnableConfig, of: RunOf): Promise<Run> {
   const onServer = options.metadata?.["langgraph_host"] !== undefined;
   const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
   for (;;) {
-    const run = await Run.start(ledger, threadId);
+    const run = await Run.start(ledger, threadId, "run", of);
     if (!("busyUntil" in run)) return run;
     if (performance.now() < giveUpAt) {
       await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));

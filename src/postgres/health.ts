@@ -40,10 +40,11 @@ export async function overdueThreads(database: Database): Promise<string[]> {
   return rows.map(({ thread_id }) => thread_id);
 }
 
-const OVERDUE_COUNT =
-  "select count(*)::int as threads from {schema}.wakes where due_at < {schema}.ledger_now() - interval '1 minute'";
+const OVERDUE_COUNT = `
+select count(*)::int as threads from {schema}.wakes, (select {schema}.ledger_now() as now) at
+where due_at < at.now - interval '1 minute' and claimed_until <= at.now`;
 
-/** How many threads have been due for over a minute: work that nobody has looked for. */
+/** How many threads have been due for over a minute, and are in no worker's hands. */
 export async function countOverdue(database: Database): Promise<number> {
   const [row] = await database.query<{ threads: number }>("page_overdue", OVERDUE_COUNT, []);
   return row?.threads ?? 0;

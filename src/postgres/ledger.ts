@@ -68,7 +68,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
 
 export function createRunLedger(database: Database): RunLedger {
   return {
-    acquire: (threadId, runId, leaseMs, purpose) => acquireRun(database, threadId, runId, leaseMs, purpose),
+    acquire: (threadId, runId, leaseMs, purpose, of) => acquireRun(database, threadId, runId, leaseMs, purpose, of),
     renew: (ticket, leaseMs) => renewRun(database, ticket, leaseMs),
     release: (ticket, end, failure) => releaseRun(database, ticket, end, failure),
     wake: (threadId, dueAt, reason) => wakeThread(database, threadId, dueAt, reason),

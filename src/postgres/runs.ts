@@ -1,7 +1,7 @@
 // The lease of a thread: one run at a time. The epoch fences: every claim, put and putWrites of a run checks it in
 // its own transaction, so a run that lost its thread can change nothing, however late it wakes up.
 import type { RecordedFailure } from "../core/errors.js";
-import type { AcquireAnswer, RunEnd, RunPurpose, RunTicket } from "../core/ledger.js";
+import type { AcquireAnswer, RunEnd, RunOf, RunPurpose, RunTicket } from "../core/ledger.js";
 import { describeHolder, type Holder, isProvenDead } from "./holder.js";
 import { errorJson } from "./outcomes.js";
 import type { Database } from "./pool.js";
@@ -11,11 +11,12 @@ export type RunState = RunEnd | "running";
 const ACQUIRE = `
 with at as materialized (select {schema}.ledger_now() as now),
 taken as (
-  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, created_at, updated_at)
-  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, now, now from at
+  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, created_at, updated_at, graph, root_thread)
+  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, now, now, $6::text, $7::text from at
   on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
     holder = excluded.holder, updated_at = excluded.updated_at,
-    state = case when $5 then 'running' else t.state end, error = case when $5 then null else t.error end
+    state = case when $5 then 'running' else t.state end, error = case when $5 then null else t.error end,
+    graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end
   where t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId'
   returning t.epoch, t.generation
 ),
@@ -38,6 +39,7 @@ export async function acquireRun(
   runId: string,
   leaseMs: number,
   purpose: RunPurpose = "run",
+  of?: RunOf,
 ): Promise<AcquireAnswer> {
   const holder = JSON.stringify(describeHolder(runId));
   // A holder that died without a release, also one whose lease has run out since: the leases of its steps end with it.
@@ -49,6 +51,8 @@ export async function acquireRun(
       holder,
       deadEpoch,
       purpose === "run",
+      of?.graph ?? null,
+      of?.rootThread ?? null,
     ]);
     if (taken !== undefined) {
       return {
@@ -84,10 +88,14 @@ export async function renewRun(database: Database, ticket: RunTicket, leaseMs: n
   return rows.length > 0;
 }
 
+// A wake that was left alone because the thread was busy is free again.
 const RELEASE = `
-update {schema}.threads t set lease_until = '-infinity', holder = null, state = coalesce($3::text, t.state),
-  error = case when $3 is null then t.error else $4::jsonb end, updated_at = at.now
-from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2`;
+with released as (
+  update {schema}.threads t set lease_until = '-infinity', holder = null, state = coalesce($3::text, t.state),
+    error = case when $3 is null then t.error else $4::jsonb end, deaths = case when $3 is null then t.deaths else 0 end, updated_at = at.now
+  from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 returning t.thread_id
+)
+update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id`;
 
 /** Ends the run and gives the thread free. Does nothing when the thread is another's by now. */
 export async function releaseRun(

@@ -7,6 +7,7 @@ import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { DATABASE, type OpenedLedger } from "../openLedger.js";
 import { ledgerNow } from "../postgres/runs.js";
+import { type BackgroundSweeper, sweepHere } from "../worker/sweepHere.js";
 import { addApprovalRoutes } from "./approvalRoutes.js";
 import { Csrf } from "./csrf.js";
 import { addDoor } from "./door.js";
@@ -32,11 +33,16 @@ export interface InboxOptions {
   readonly secret?: string;
   /** Who the one with the printed token is. @default { id: "local" } */
   readonly user?: User;
+  /**
+   * Looks for due work while the app is up: deadlines of approvals, dead runs. Threads that are due are run by workers.
+   * @default true
+   */
+  readonly sweep?: boolean;
   /** Told one line: the address with the one-time token, where there is one. @default a line on stderr */
   readonly onLine?: (line: string) => void;
 }
 
-const OPTIONS = ["ledger", "authenticate", "secret", "user", "onLine"];
+const OPTIONS = ["ledger", "authenticate", "secret", "user", "sweep", "onLine"];
 /** What a guess would need for ever to find. */
 const SECRET_MIN = 32;
 
@@ -55,16 +61,23 @@ export function inboxApp(options: InboxOptions): Hono {
   return createInbox(options).app;
 }
 
+interface Inbox {
+  readonly app: Hono;
+  readonly sessions: Sessions;
+  readonly sweeper: BackgroundSweeper | undefined;
+}
+
 /** @internal The app, and what a server of ours needs beside it. */
-export function createInbox(options: InboxOptions, now: () => number = Date.now): { app: Hono; sessions: Sessions } {
+export function createInbox(options: InboxOptions, now: () => number = Date.now): Inbox {
   knownOptions("inboxApp", options, OPTIONS);
-  const { ledger, authenticate, secret, user = { id: "local" }, onLine = warn } = options;
+  const { ledger, authenticate, secret, user = { id: "local" }, sweep = true, onLine = warn } = options;
   if (typeof (ledger as Partial<OpenedLedger> | undefined)?.[DATABASE] !== "function")
     throw new InvalidOptionError("Expected `ledger` to be one that openLedger made.");
   if (authenticate !== undefined && typeof authenticate !== "function")
     throw new InvalidOptionError("Expected `authenticate` to be a function of a request.");
   if (secret !== undefined && !(typeof secret === "string" && secret.length >= SECRET_MIN))
     throw new InvalidOptionError(`Expected \`secret\` to have ${SECRET_MIN} characters or more.`);
+  if (typeof sweep !== "boolean") throw new InvalidOptionError("Expected `sweep` to be a boolean.");
   const sessions = new Sessions(checkUser(user), now);
   const guard = new Guard({ authenticate, sessions, csrf: new Csrf(secret, now) });
   const site: Site = { ledger, guard, database: () => (ledger as OpenedLedger)[DATABASE]() };
@@ -100,7 +113,7 @@ export function createInbox(options: InboxOptions, now: () => number = Date.now)
     }
     return problem(c, status, "That did not work", message);
   });
-  return { app, sessions };
+  return { app, sessions, sweeper: sweep ? sweepHere(ledger) : undefined };
 }
 
 function warn(line: string): void {

@@ -6,7 +6,7 @@ import { createInbox, type InboxOptions } from "./app.js";
 import { loginAddress } from "./door.js";
 import { isLoopback, problem } from "./guard.js";
 
-export interface ServeOptions extends Pick<InboxOptions, "ledger" | "user" | "onLine"> {
+export interface ServeOptions extends Pick<InboxOptions, "ledger" | "user" | "sweep" | "onLine"> {
   /** @default 4180; 0 for any that is free */
   readonly port?: number;
   /** An address of loopback. @default "127.0.0.1" */
@@ -36,7 +36,7 @@ export async function serveInbox(options: ServeOptions): Promise<InboxServer> {
       `The inbox has no users of its own, so it answers on loopback alone, not on "${host}". Mount inboxApp with \`authenticate\` for others.`,
     );
   }
-  const { app, sessions } = createInbox(rest);
+  const { app, sessions, sweeper } = createInbox(rest);
   app.get("/", (c) => c.redirect("/inbox", 303));
   app.notFound((c) => problem(c, 404, "Nothing is here", "The address is not one of this app's."));
   const server = serve({ fetch: app.fetch, hostname: host, port });
@@ -48,11 +48,13 @@ export async function serveInbox(options: ServeOptions): Promise<InboxServer> {
   return {
     url,
     loginUrl: loginAddress(sessions, url) ?? url,
-    close: () =>
-      new Promise((resolve) => {
+    close: async () => {
+      await sweeper?.stop();
+      await new Promise<void>((resolve) => {
         server.close(() => resolve());
         // A browser keeps its connection open for the next page.
         if ("closeAllConnections" in server) server.closeAllConnections();
-      }),
+      });
+    },
   };
 }

@@ -3,10 +3,11 @@ import type { Context } from "hono";
 import { isLonghaulError } from "../core/errors.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { countPending } from "../postgres/approvalRows.js";
+import { sinceSweepMs } from "../postgres/due.js";
 import { countOverdue } from "../postgres/health.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import type { Guard } from "./guard.js";
-import type { Html } from "./pages/html.js";
+import { duration, type Html } from "./pages/html.js";
 import { type Frame, layout } from "./pages/layout.js";
 import { plural, visible } from "./text.js";
 import type { Visitor } from "./visitor.js";
@@ -41,14 +42,25 @@ export async function send(
   content: Html,
 ): Promise<Response> {
   const database = await site.database();
-  const [waiting, overdue] = await Promise.all([countPending(database), countOverdue(database)]);
+  const [waiting, overdue, sinceSweep] = await Promise.all([
+    countPending(database),
+    countOverdue(database),
+    sinceSweepMs(database),
+  ]);
   const done = c.req.query("done");
   const notice = done !== undefined && Object.hasOwn(NOTICES, done) ? NOTICES[done] : undefined;
-  return c.html(layout({ ...frame, visitor, waiting, notice, warning: warningOf(overdue) }, content));
+  return c.html(layout({ ...frame, visitor, waiting, notice, warning: warningOf(overdue, sinceSweep) }, content));
 }
 
-/** Due work that nobody has looked for in a minute: without a worker it never runs. */
-function warningOf(overdue: number): string | undefined {
+/** A sweep comes about once a second, wherever there is a worker or a server that does it. */
+const SWEPT_WITHIN_MS = 60_000;
+
+/** Work that is due and that nobody looks for: without a worker it never runs. */
+function warningOf(overdue: number, sinceSweep: number | undefined): string | undefined {
+  if (sinceSweep === undefined || sinceSweep > SWEPT_WITHIN_MS) {
+    const since = sinceSweep === undefined ? "yet" : `for ${duration(sinceSweep)}`;
+    return `Nobody has looked for due work ${since}: deadlines pass unnoticed, and nothing that waits for time goes on. Start a worker: longhaul worker`;
+  }
   if (overdue === 0) return undefined;
   return `${plural(overdue, "thread has", "threads have")} been due for over a minute, and nobody has run ${overdue === 1 ? "it" : "them"}. Is a worker running?`;
 }

@@ -57,7 +57,7 @@ describe("the door", () => {
 
   it("ends a session when its time is over and when its user signs out, and takes no form of it any more", async () => {
     let now = Date.now();
-    const { app, sessions } = createInbox({ ledger: db.openLedger(), onLine: () => {} }, () => now);
+    const { app, sessions } = createInbox({ ledger: db.openLedger(), sweep: false, onLine: () => {} }, () => now);
     const headers = {
       host: "127.0.0.1",
       origin: "http://127.0.0.1",
@@ -235,6 +235,7 @@ describe("an app with a hook", () => {
   const make = () =>
     inboxApp({
       ledger: db.openLedger(),
+      sweep: false,
       authenticate: (sent) =>
         users[sent.headers.get("authorization") ?? `Bearer ${sent.headers.get("x-test-cookie-user")}`],
     });
@@ -277,7 +278,7 @@ describe("an app with a hook", () => {
   it("takes a form's token from its own user alone, also from another process with the same secret", async () => {
     const secret = "s".repeat(32);
     const authenticate = (sent: Request) => ({ id: sent.headers.get("x-user") ?? "" });
-    const make = () => inboxApp({ ledger: db.openLedger(), authenticate, secret });
+    const make = () => inboxApp({ ledger: db.openLedger(), authenticate, secret, sweep: false });
     const [one, two] = [make(), make()];
     const id = await asked("two-processes");
     const session = await one.request(`https://${host}/api/session`, { headers: { host, "x-user": "ann" } });

@@ -5,7 +5,7 @@ import { type ApprovalPolicy, approvalNode, durable, durableGraph, type Ledger }
 import { type InboxServer, type ServeOptions, serveInbox } from "../../src/server/index.js";
 
 export async function startInbox(options: ServeOptions): Promise<InboxServer> {
-  const server = await serveInbox({ port: 0, ...options });
+  const server = await serveInbox({ port: 0, sweep: false, ...options });
   afterAll(() => server.close());
   return server;
 }

@@ -284,15 +284,19 @@ describe("a run's page", () => {
     const fresh = await testDatabase();
     const browser = await signIn(await startInbox({ ledger: fresh.openLedger() }));
     await fresh.sql("insert into longhaul.wakes values ('due', longhaul.ledger_now() - interval '50 s', 'retry')");
+    expect(await (await browser.get("/runs")).text()).toContain("Nobody has looked for due work yet");
+    await fresh.sql("insert into longhaul.sweeps (swept_at, swept_by) values (longhaul.ledger_now(), 'test')");
     expect(await (await browser.get("/runs")).text()).not.toContain("Is a worker running?");
     await fresh.advance(11_000);
     expect(await (await browser.get("/runs")).text()).toContain("Is a worker running?");
+    await fresh.advance(60_000);
+    expect(await (await browser.get("/runs")).text()).toContain("Nobody has looked for due work for 1 min 11 s");
   });
 });
 
 describe("beside LangGraph's own routes", () => {
   /** As the LangGraph server mounts an app: behind its own CORS and authentication, before its own routes. */
-  function mounted(auth: unknown, mountedApp = inboxApp({ ledger: db.openLedger(), onLine: () => {} })) {
+  function mounted(auth: unknown, mountedApp = inboxApp({ ledger: db.openLedger(), sweep: false, onLine: () => {} })) {
     const host = new Hono<{ Variables: { auth: unknown } }>();
     host.use(cors());
     if (auth !== undefined)
@@ -352,6 +356,15 @@ describe("longhaul inbox", () => {
     expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ ok: true });
     child.kill("SIGTERM");
     expect(await ended).toMatchObject({ code: 0, signal: null });
+  });
+
+  it("sweeps while it is up: a deadline decides without a worker", async () => {
+    const fresh = await testDatabase();
+    const ledger = fresh.openLedger();
+    await payment(ledger, { timeoutMs: 1000 }).graph.invoke({ amount: 1 }, thread("swept"));
+    await fresh.advance(2000);
+    await startInbox({ ledger, sweep: true });
+    await expect.poll(async () => (await approvalsOf(ledger, { threadId: "swept" }))[0]?.status).toBe("expired");
   });
 
   it("listens on no address that others reach", async () => {

@@ -1,0 +1,26 @@
+/**
+ * For tests of graphs that wait: hours pass at once.
+ *
+ * @module
+ */
+import { DatabaseError, InvalidOptionError } from "../core/errors.js";
+import type { Ledger } from "../langgraph/ledger.js";
+import { DATABASE, type OpenedLedger } from "../openLedger.js";
+
+/**
+ * Moves the ledger's clock on, for every process that uses its database: deadlines, retries and leases come due. There is no
+ * way back. Never use it on a ledger that matters; it is refused where `NODE_ENV` is "production".
+ *
+ * @param ms milliseconds
+ * @example
+ * await advanceClock(ledger, 72 * 3_600_000);
+ */
+export async function advanceClock(ledger: Ledger, ms: number): Promise<void> {
+  if (process.env["NODE_ENV"] === "production") {
+    throw new DatabaseError("advanceClock() moves the clock of every thread of the ledger, and this is production.");
+  }
+  if (!Number.isInteger(ms) || ms < 0)
+    throw new InvalidOptionError(`Expected \`ms\` to be a non-negative integer, got ${ms}.`);
+  const database = await (ledger as OpenedLedger)[DATABASE]();
+  await database.query("advance_clock", "update {schema}.clock set offset_ms = offset_ms + $1::bigint", [ms]);
+}

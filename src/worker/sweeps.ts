@@ -1,0 +1,22 @@
+// What is due by time alone and needs no graph. A sweep is safe to do by any number of processes at once, and answers how
+// much it found. A new one is a line in the list.
+import { sweepApprovals } from "../postgres/approvalTimes.js";
+import { wakeDeadRuns } from "../postgres/due.js";
+import type { PooledDatabase } from "../postgres/pool.js";
+
+export interface Sweep {
+  /** As `longhaul worker --json` shows it. */
+  readonly name: string;
+  readonly sweep: (database: PooledDatabase) => Promise<number>;
+}
+
+/** Warnings, escalations and deadlines of requests for approval. */
+async function sweepRequests(database: PooledDatabase): Promise<number> {
+  const { expired, warned, escalated } = await sweepApprovals(database);
+  return expired + warned + escalated;
+}
+
+export const SWEEPS: readonly Sweep[] = [
+  { name: "approvals", sweep: sweepRequests },
+  { name: "deadRuns", sweep: wakeDeadRuns },
+];

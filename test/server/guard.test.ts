@@ -6,7 +6,8 @@ import { createInbox } from "../../src/server/app.js";
 import { type InboxServer, inboxApp, serveInbox, type User } from "../../src/server/index.js";
 import { thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
-import { Browser, payment, signIn, startInbox } from "./harness.js";
+import { Browser, signIn, startInbox } from "./harness.js";
+import { payment } from "./paymentGraph.js";
 
 let db: TestDatabase;
 let server: InboxServer;

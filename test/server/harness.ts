@@ -1,7 +1,5 @@
-// What the tests of the web app share: a server on loopback, a client that behaves as a browser does, and threads that ask.
-import { Annotation, Command, END, START, StateGraph } from "@langchain/langgraph";
+// What the tests of the web app share: a server on loopback, and a client that behaves as a browser does.
 import { afterAll } from "vitest";
-import { type ApprovalPolicy, approvalNode, durable, durableGraph, type Ledger } from "../../src/index.js";
 import { type InboxServer, type ServeOptions, serveInbox } from "../../src/server/index.js";
 
 export async function startInbox(options: ServeOptions): Promise<InboxServer> {
@@ -63,37 +61,4 @@ export async function signIn(server: InboxServer): Promise<Browser> {
   const browser = new Browser(server.url);
   await browser.post("/inbox/login", { token: new URL(server.loginUrl).searchParams.get("token") ?? "" });
   return browser;
-}
-
-const Payment = Annotation.Root({ amount: Annotation<number>, log: Annotation<string[]> });
-
-/** Asks, then pays what was allowed. */
-export function payment(ledger: Ledger, policy: ApprovalPolicy & { action?: string; description?: string } = {}) {
-  const { action = "pay", description, ...rest } = policy;
-  const paid: number[] = [];
-  const builder = new StateGraph(Payment)
-    .addNode(
-      "approve",
-      approvalNode({
-        ...rest,
-        request: ({ amount }: typeof Payment.State) => ({
-          action,
-          args: { amount, to: "ACC-1", currency: "EUR" },
-          ...(description === undefined ? {} : { description }),
-        }),
-        decided: ({ allowed, args, by }) =>
-          new Command({ update: { amount: args.amount, log: [by] }, goto: allowed ? "pay" : END }),
-      }),
-      { ends: ["pay", END] },
-    )
-    .addNode("pay", async ({ amount, log }, runtime) => {
-      await durable(runtime).step.write("pay", { amount }, async () => {
-        paid.push(amount);
-        return "paid";
-      });
-      return { log: [...log, `paid ${amount}`] };
-    })
-    .addEdge(START, "approve")
-    .addEdge("pay", END);
-  return { graph: durableGraph(builder, { ledger, budget: { usd: 5, tokens: 200_000 } }), paid };
 }

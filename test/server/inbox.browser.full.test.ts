@@ -9,6 +9,7 @@ import { type InboxServer, serveInbox } from "../../src/server/index.js";
 import { runPath } from "../../src/server/pages/html.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { ASKED, DOUBT, RESEARCH, writeNight } from "./night.js";
+import { payment } from "./paymentGraph.js";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 const pictures = process.env["LONGHAUL_SCREENSHOTS"];
@@ -114,7 +115,6 @@ describe("the pages", () => {
   it("let two windows click at once: one wins, the other is told who", { timeout: 60_000 }, async () => {
     const [one, two] = [await signIn(), await signIn()];
     const ledger = db.openLedger();
-    const { payment } = await import("./harness.js");
     await payment(ledger).graph.invoke({ amount: 1 }, { configurable: { thread_id: "two-windows" } });
     const path = `/inbox/approvals/${await idOf("two-windows")}`;
     await Promise.all([one, two].map(({ page, url }) => page.goto(url + path)));

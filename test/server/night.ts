@@ -4,7 +4,7 @@ import { approvalsOf, decide, type Ledger } from "../../src/index.js";
 import { oneNode, reset, thread } from "../rules/harness.js";
 import type { TestDatabase } from "../support/database.js";
 import { type PaidStep, writeThread } from "../support/paidSteps.js";
-import { payment } from "./harness.js";
+import { payment } from "./paymentGraph.js";
 
 /** What one thread of the night asks. */
 export const ASKED = "contract-2026-117";

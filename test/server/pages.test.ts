@@ -10,7 +10,8 @@ import { oneNode, reset, status, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { writeThread } from "../support/paidSteps.js";
 import { startScript } from "../support/script.js";
-import { type Browser, payment, signIn, startInbox } from "./harness.js";
+import { type Browser, signIn, startInbox } from "./harness.js";
+import { payment } from "./paymentGraph.js";
 
 let db: TestDatabase;
 let server: InboxServer;

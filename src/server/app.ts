@@ -111,7 +111,7 @@ export function createInbox(options: InboxOptions, now: () => number = Date.now)
     if (c.req.path.startsWith("/api/")) {
       return c.json({ error: isLonghaulError(error) ? error.code : "ERROR", message }, status);
     }
-    return problem(c, status, "That did not work", message);
+    return problem(c, status, status === 404 ? "Not found" : "That did not work", message);
   });
   return { app, sessions, sweeper: sweep ? sweepHere(ledger) : undefined };
 }

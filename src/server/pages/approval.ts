@@ -22,10 +22,10 @@ export function isOpen({ status, deadlineAt, readAt }: Approval): boolean {
 
 /** A request on the list: enough to decide the plain ones at once. */
 export function approvalCard(approval: Approval, visitor: Visitor): Html {
-  const { id, action, description } = approval;
+  const { id, action, description, status: is } = approval;
   return html`<section class="card${isOpen(approval) ? " asks" : ""}">
 <div class="row"><h2><a href="${approvalPath(id)}">${name(action, 120)}</a></h2>${status(approval)}</div>
-<p class="small soft">${deadlineText(approval)} · asked ${time(approval.requestedAt, approval.readAt)} by <a href="${runPath(approval.threadId)}">${name(approval.threadId, 60)}</a> › ${name(approval.node, 60)}</p>
+<p class="small soft">${is === "pending" ? html`${deadlineText(approval)} · ` : ""}asked ${time(approval.requestedAt, approval.readAt)} by <a href="${runPath(approval.threadId)}">${name(approval.threadId, 60)}</a> › ${name(approval.node, 60)}</p>
 ${when(description !== undefined, () => html`<p>${name(description ?? "", 400)}</p>`)}
 <details class="more"${isShort(approval.args) ? html` open` : ""}><summary>Arguments</summary>${argumentsOf(approval.args)}</details>
 ${isOpen(approval) ? decideForm(approval, visitor) : outcome(approval)}
@@ -37,7 +37,7 @@ export function approvalPage(approval: Approval, history: readonly ApprovalEvent
   const { action, description, threadId, node, approvers, requestedAt, readAt, argsHash, status: is } = approval;
   const open = isOpen(approval);
   return html`<div class="head"><h1>${name(action, 200)}</h1>${status(approval)}</div>
-<p class="sub">${deadlineText(approval)}</p>
+<p class="sub">${is === "pending" ? deadlineText(approval) : ""}</p>
 <section class="card${open ? " asks" : ""}">
 ${when(description !== undefined, () => html`<p class="prewrap">${name(description ?? "", 20_000)}</p>`)}
 <h2>Arguments</h2>
@@ -69,8 +69,7 @@ function status(approval: Approval): Html {
 
 /** How long there is, and what happens then. */
 function deadlineText(approval: Approval): Html {
-  const { deadlineAt, readAt, onTimeout, status: is } = approval;
-  if (is !== "pending") return html`${is}`;
+  const { deadlineAt, readAt, onTimeout } = approval;
   if (deadlineAt === undefined) return html`No deadline`;
   const left = deadlineAt.getTime() - readAt.getTime();
   const then = onTimeout === "approve" ? "it is allowed" : "it is refused";

@@ -27,7 +27,7 @@ export function dollars(nanoUsd: bigint): string {
 /** A time as the page's reader can place it: by the clock in UTC, and how far it is from now. */
 export function time(at: Date, now: Date): Html {
   const iso = at.toISOString();
-  return html`<time datetime="${iso}" title="${iso}">${iso.slice(0, 16).replace("T", " ")} <span class="soft">(${distance(at, now)})</span></time>`;
+  return html`<time datetime="${iso}" title="${iso}">${iso.slice(0, 16).replace("T", " ")} UTC <span class="soft">(${distance(at, now)})</span></time>`;
 }
 
 export function distance(at: Date, now: Date): string {

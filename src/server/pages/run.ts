@@ -43,13 +43,13 @@ export function runPage(view: RunView, visitor: Visitor): Html {
   const open = approvals.filter(isOpen);
   return html`<div class="head"><h1>${name(thread.threadId, 300)}</h1>${badge(thread.state)}</div>
 <p class="sub">${note === "" ? "" : html`${note} · `}${plural(thread.steps, "step")} · ${dollars(thread.costNanoUsd)}${thread.unpricedCalls === 0 ? "" : ` and ${thread.unpricedCalls} unpriced`} · changed ${time(thread.updatedAt, now)}</p>
+${failedSection(view, visitor)}
 ${unsettledSection(unsettled, duplicates, visitor)}
 ${open.map((approval) => approvalCard(approval, visitor))}
 ${budgetSection(view, visitor)}
 ${costSection(view)}
 ${stepSection(view)}
-${decidedSection(approvals)}
-${actions(view, visitor)}`;
+${decidedSection(approvals)}`;
 }
 
 function stepSection({ thread, steps, after }: RunView): Html {
@@ -123,11 +123,10 @@ function decidedSection(approvals: readonly Approval[]): Html | "" {
   )}</dl></section>`;
 }
 
-function actions({ thread }: RunView, visitor: Visitor): Html | "" {
-  const failed = thread.state === "failed";
-  if (!failed) return "";
+function failedSection({ thread }: RunView, visitor: Visitor): Html | "" {
+  if (thread.state !== "failed") return "";
   const { error } = thread;
-  return html`<section class="card"><h2>Failed</h2>
+  return html`<section class="card doubt"><h2>Failed</h2>
 <p>${error === undefined ? "" : html`<strong>${name(error.name, 120)}</strong>: ${name(error.message, 500)} `}</p><p>When the cause is mended, let it go on from the failed step; everything that succeeded stays.</p>
 <form method="post" action="/inbox/redrive">${csrfField(visitor.csrf)}<input type="hidden" name="thread" value="${thread.threadId}">
 <label>Reason <span class="soft">(recorded)</span><input name="reason" maxlength="500" autocomplete="off"></label>

@@ -3,6 +3,7 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { InvalidOptionError, isLonghaulError } from "../core/errors.js";
+import { redact } from "../core/failure.js";
 import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { DATABASE, type OpenedLedger } from "../openLedger.js";
@@ -107,7 +108,7 @@ export function createInbox(options: InboxOptions, now: () => number = Date.now)
     if (error instanceof HTTPException) return error.getResponse();
     const { status, message } = explain(error);
     if (!isLonghaulError(error))
-      onLine(`longhaul inbox: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      onLine(`longhaul inbox: ${redact(error instanceof Error ? (error.stack ?? error.message) : String(error))}`);
     if (c.req.path.startsWith("/api/")) {
       return c.json({ error: isLonghaulError(error) ? error.code : "ERROR", message }, status);
     }

@@ -88,9 +88,13 @@ export class Guard {
     });
   }
 
-  /** A question by JSON. */
+  /** A question by JSON. A server around us may let every site read what it answers (CORS): cookies are no proof there. */
   ask(answer: Page): Handler {
     return this.open(async (c) => {
+      const site = c.req.header("sec-fetch-site") ?? "none";
+      if (site !== "same-origin" && site !== "none" && !saysItself(c)) {
+        return c.json({ error: "WRONG_ORIGIN", message: "Only a page of this app may ask this by cookies." }, 403);
+      }
       const visitor = await this.#visitor(c);
       return visitor === undefined
         ? c.json({ error: "UNAUTHENTICATED", message: "Say who you are." }, 401)

@@ -172,6 +172,32 @@ describe("a request that changes something", () => {
     ]);
   });
 
+  it("is answered by cookies to no other page of this machine, whatever the server around lets read", async () => {
+    for (const site of ["same-site", "cross-site"]) {
+      const answer = await ann.get("/api/session", { "sec-fetch-site": site, origin: "http://127.0.0.1:3000" });
+      expect([answer.status, await answer.text()]).toEqual([403, expect.not.stringContaining("csrf")]);
+    }
+    expect((await ann.get("/api/session", { "sec-fetch-site": "same-origin" })).status).toBe(200);
+  });
+
+  it("tells nothing of an error that is not ours, and logs it without its secrets", async () => {
+    const logged: string[] = [];
+    const app = inboxApp({
+      ledger: db.openLedger(),
+      sweep: false,
+      onLine: (line) => logged.push(line),
+      authenticate: () => {
+        throw new Error("the login is away: Bearer abcdefghijklmnop");
+      },
+    });
+    for (const path of ["/inbox", "/api/approvals"]) {
+      const answer = await app.request(`https://inbox.example${path}`);
+      expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining("away")]);
+    }
+    expect(logged.join()).toContain("the login is away");
+    expect(logged.join()).not.toContain("abcdefghijklmnop");
+  });
+
   it("is refused when it is too long to be a form of ours", async () => {
     const answer = await ann.submit("/inbox/settle", { reason: "x".repeat(600_000) });
     expect(answer.status).toBe(413);

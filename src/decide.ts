@@ -1,7 +1,7 @@
 // What people do about requests for approval, from any process: decide, give more time, look.
 import type { Answer, Approval, ApprovalStatus, DecideAnswer } from "./core/approval.js";
 import { isReserved } from "./core/approvalOptions.js";
-import { decideRequest } from "./core/decide.js";
+import { checkDecider, decideRequest } from "./core/decide.js";
 import { DecisionRefusedError, InvalidOptionError, NotFoundError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
@@ -57,7 +57,7 @@ export interface ExtendRequest {
  */
 export async function extendApproval(ledger: Ledger, request: ExtendRequest): Promise<Approval> {
   const { approvalId, by, roles = [], byMs, reason } = request;
-  checkId("by", by);
+  checkDecider({ by, roles });
   if (isReserved(by)) throw new DecisionRefusedError(`"${by}" stands for no person, and moves no deadline.`);
   if (!Number.isFinite(byMs) || byMs < 1 || byMs > MAX_MS)
     throw new InvalidOptionError(`Expected \`byMs\` to be milliseconds between 1 and ${MAX_MS}, got ${byMs}.`);

@@ -65,6 +65,7 @@ export {
   extendApproval,
 } from "./decide.js";
 export { type ApprovalNodeOptions, approvalNode } from "./langgraph/approvalNode.js";
+export type { ResumeAs } from "./langgraph/approvalResume.js";
 export { type BudgetedSubgraphOptions, budgetedSubgraph } from "./langgraph/budgetedSubgraph.js";
 export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budgetScope.js";
 export type { BudgetView } from "./langgraph/budgetView.js";

@@ -1,6 +1,6 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
-import { halfUndoneThreads, overdueThreads, readServer } from "../postgres/health.js";
+import { halfUndoneThreads, overdueThreads, readServer, readSweeping, type Sweeping } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import type { PooledDatabase } from "../postgres/pool.js";
@@ -108,6 +108,7 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
       ok: late.length === 0,
       detail: late.length === 0 ? "none overdue" : `${late.length} due for over a minute and not run: ${some(late)}`,
     },
+    sweeperFinding(await readSweeping(database)),
     {
       check: "undoing",
       ok: halfUndone.length === 0,
@@ -117,4 +118,17 @@ async function examineWork(database: PooledDatabase): Promise<Finding[]> {
           : `${halfUndone.length} undone in part: ${some(halfUndone)}; see longhaul show, then longhaul compensate again`,
     },
   ];
+}
+
+/** With sweepers once a second, a minute without one is no chance. */
+const SWEPT_LATELY_MS = 60_000;
+
+function sweeperFinding({ due, swept_ms_ago: ago, swept_by: by }: Sweeping): Finding {
+  const lately = ago !== null && ago < SWEPT_LATELY_MS;
+  const when = ago === null ? "nobody ever swept" : `${by} swept ${Math.round(ago / 1000)} s ago`;
+  return {
+    check: "sweeper",
+    ok: lately || !due,
+    detail: lately || !due ? when : `${when}, and something is due: start longhaul worker --graph <file:export>`,
+  };
 }

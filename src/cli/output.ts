@@ -14,7 +14,7 @@ export function printJson(value: object): void {
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = new Table({ head: [...head], style: { head: [], border: [] }, chars: THIN });
-  for (const row of rows) table.push([...row]);
+  for (const row of rows) table.push(row.map(visible));
   process.stdout.write(`${table.toString()}\n`);
 }
 
@@ -38,7 +38,14 @@ const THIN = {
 };
 
 export function printLine(line: string): void {
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${visible(line)}\n`);
+}
+
+/** What comes from a thread must not move the cursor, colour the screen or turn the text around of who decides on it. */
+function visible(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu, (sign) =>
+    sign === "\n" || sign === "\t" ? sign : `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** Cost for people: dollars, or that the price is not known; and whether the tokens behind it are an estimate. */

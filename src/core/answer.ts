@@ -2,20 +2,24 @@
 // human-in-the-loop middleware, the pack's own, and what is typed into Studio. What cannot be read is refused, never guessed.
 import type { Answer, Approval } from "./approval.js";
 
+type Asked = Pick<Approval, "action" | "args">;
+
 const YES = new Set(["approve", "approved", "accept", "accepted", "yes", "true", "ok"]);
 const NO = new Set(["reject", "rejected", "deny", "denied", "no", "false", "ignore", "cancel"]);
 
 /** The answer in one of the known shapes; undefined for what is none. */
-export function readAnswer(answer: unknown, asked: Pick<Approval, "args">): Answer | undefined {
+export function readAnswer(answer: unknown, asked: Asked): Answer | undefined {
   if (typeof answer === "boolean") return { status: answer ? "approved" : "rejected" };
   if (typeof answer === "string") return fromWord(answer);
   if (typeof answer !== "object" || answer === null) return undefined;
   if (Array.isArray(answer)) return answer.length === 1 ? readAnswer(answer[0], asked) : undefined;
   const given = answer as Readonly<Record<string, unknown>>;
   if (Array.isArray(given["decisions"])) return readAnswer(given["decisions"], asked);
-  if (typeof given["approved"] === "boolean") return withComment(readAnswer(given["approved"], asked), given);
-  const word = [given["type"], given["status"], given["decision"]].find((name) => typeof name === "string");
-  return typeof word === "string" ? fromObject(word.toLowerCase(), given, asked) : undefined;
+  const words = [given["type"], given["status"], given["decision"]].filter((name) => typeof name === "string");
+  if (typeof given["approved"] === "boolean") words.push(String(given["approved"]));
+  const [first, ...more] = words.map((word) => fromObject(word.toLowerCase(), given, asked));
+  // What says two different things says nothing.
+  return first !== undefined && more.every((other) => other?.status === first.status) ? first : undefined;
 }
 
 function fromWord(word: string): Answer | undefined {
@@ -24,13 +28,9 @@ function fromWord(word: string): Answer | undefined {
   return NO.has(text) ? { status: "rejected" } : undefined;
 }
 
-function fromObject(
-  word: string,
-  given: Readonly<Record<string, unknown>>,
-  asked: Pick<Approval, "args">,
-): Answer | undefined {
+function fromObject(word: string, given: Readonly<Record<string, unknown>>, asked: Asked): Answer | undefined {
   if (word === "edit" || word === "edited") {
-    const args = editedArgs(given);
+    const args = editedArgs(given, asked);
     return args === undefined ? undefined : withComment({ status: "edited", args: likeAsked(args, asked.args) }, given);
   }
   // Agent Inbox: a text in place of an action is a refusal that says why.
@@ -41,12 +41,15 @@ function fromObject(
   return withComment(fromWord(word), given);
 }
 
-/** `{ edited_action: { name, args } }`, `{ editedAction }`, Agent Inbox's `{ args: { action, args } }`, or the arguments. */
-function editedArgs(given: Readonly<Record<string, unknown>>): unknown {
+/**
+ * `{ edited_action: { name, args } }`, `{ editedAction }`, Agent Inbox's `{ args: { action, args } }`, or the arguments. Undefined
+ * for an edit of another action.
+ */
+function editedArgs(given: Readonly<Record<string, unknown>>, asked: Asked): unknown {
   const edited = given["edited_action"] ?? given["editedAction"];
-  if (isRecord(edited)) return edited["args"];
+  if (isRecord(edited)) return (edited["name"] ?? asked.action) === asked.action ? edited["args"] : undefined;
   const args = given["args"];
-  if (isRecord(args) && typeof args["action"] === "string" && "args" in args) return args["args"];
+  if (isRecord(args) && args["action"] === asked.action && "args" in args) return args["args"];
   return args;
 }
 

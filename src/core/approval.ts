@@ -61,6 +61,7 @@ export interface Approval {
   readonly toolCallId: string | undefined;
   readonly action: string;
   readonly description: string | undefined;
+  /** Undefined where they were stored through a `bodyCodec` that this ledger has not. */
   readonly args: unknown;
   readonly argsHash: string;
   readonly argsSchema: object | undefined;
@@ -83,8 +84,11 @@ export interface Approval {
 
 /** The place that asks. */
 export interface ApprovalIntent {
+  /** Of the record, where there is none yet. */
   readonly id: string;
   readonly place: string;
+  /** The ordinal among equal requests of a task; 0 for tool calls, which their ids tell apart. */
+  readonly nth: number;
   readonly node: string;
   readonly checkpointNs: string;
   readonly toolCallId: string | undefined;
@@ -119,30 +123,38 @@ export function namesOf({ by, roles = [] }: Decider): string[] {
   return [by, ...roles.map((role) => `role:${role}`)];
 }
 
-/** The places that ask reach the ledger through this. */
+/** The places that ask reach the ledger through this. What a run changes it changes only while it has the thread (G2). */
 export interface ApprovalLedger {
   /**
-   * Records the request, or finds it: the same place and arguments are the same request. Another open one of the place is
-   * superseded. Undefined when the thread is another run's by now.
+   * Records the request, or finds it: the same place and arguments are the same request. A tool call that comes again under
+   * another id takes over the request that nobody has gone on with. Undefined when the thread is another run's by now.
+   *
+   * @param asked the requests that this run has asked already: they are other calls'
    */
-  ask(ticket: { threadId: string; epoch: bigint }, intent: ApprovalIntent): Promise<Approval | undefined>;
+  ask(ticket: ApprovalTicket, intent: ApprovalIntent, asked: readonly string[]): Promise<Approval | undefined>;
   find(id: string): Promise<Approval | undefined>;
   /** The open requests of a thread, in order. */
   pending(threadId: string): Promise<readonly Approval[]>;
   decide(id: string, decider: Decider, answer: Answer): Promise<DecideAnswer>;
   /** Notes a decision that was not taken: who tried, and why not. */
   refuse(id: string, by: string, why: string): Promise<void>;
-  /**
-   * A run is over: requests of its thread that no run will come back to no longer count. After a pause those are open ones of
-   * a place that asked for something else this time.
-   */
-  closeUnasked(threadId: string, asked: readonly string[], isDone: boolean): Promise<void>;
   /** The place goes on with the decision. */
-  use(id: string): Promise<void>;
+  use(ticket: ApprovalTicket, id: string): Promise<void>;
   /** The request was decided on what the place cannot take; it is asked again. */
-  supersede(id: string, reason: string): Promise<void>;
+  supersede(ticket: ApprovalTicket, id: string, reason: string): Promise<void>;
+  /**
+   * A run is over: what was asked, or said, at a place that asked for something else this time no longer counts; nor does any
+   * open request of a thread that is done.
+   */
+  closeUnasked(ticket: ApprovalTicket, asked: readonly string[], isDone: boolean): Promise<void>;
   /** The thread goes on elsewhere: what is open, and what nobody has gone on with, no longer counts (G16). */
   leaveAll(threadId: string): Promise<void>;
+}
+
+/** The thread's lease. */
+export interface ApprovalTicket {
+  readonly threadId: string;
+  readonly epoch: bigint;
 }
 
 /** The decision on a request; undefined while it is open, or when it no longer counts. */

@@ -18,9 +18,14 @@ export const POLICY_OPTIONS = [
 const MAX_MS = 100 * 365 * 24 * 3_600_000;
 /** What a person reads before they click; a card, not a document. */
 const MAX_DESCRIPTION = 20_000;
+/** The checkpoint keeps them once for each user interface that can show them. */
+const MAX_ARGS = 1_000_000;
 
-/** @throws InvalidOptionError for a policy that cannot be, or that nobody could answer. */
-export function checkPolicy(what: string, policy: ApprovalPolicy): void {
+/**
+ * @returns a copy: what the caller changes later changes nothing here
+ * @throws InvalidOptionError for a policy that cannot be, or that nobody could answer.
+ */
+export function checkPolicy(what: string, policy: ApprovalPolicy): ApprovalPolicy {
   const { approvers, timeoutMs, onTimeout, warnAfterMs, escalateTo, escalateAfterMs, mayEdit } = policy;
   checkNames(`${what}: \`approvers\``, approvers);
   checkNames(`${what}: \`escalateTo\``, escalateTo);
@@ -41,6 +46,7 @@ export function checkPolicy(what: string, policy: ApprovalPolicy): void {
       `Expected ${what}: \`warnAfterMs\` and \`escalateAfterMs\` to be before its deadline of ${timeoutMs} ms.`,
     );
   }
+  return structuredClone(policy);
 }
 
 function checkNames(what: string, names: readonly string[] | undefined): void {
@@ -58,7 +64,7 @@ function checkNames(what: string, names: readonly string[] | undefined): void {
 
 /** Names that stand for the pack itself, and for the agent that asks: they never decide by a person's way. */
 export function isReserved(name: string): boolean {
-  return /^(system|agent):/i.test(name);
+  return /^(system|agent)(:|$)/i.test(name.normalize("NFKC").replaceAll(/[\s\p{C}]/gu, ""));
 }
 
 function checkMs(what: string, ms: number | undefined, mayBeInfinite: boolean): void {
@@ -82,5 +88,9 @@ export function checkRequest(what: string, request: ApprovalRequest): string {
       `Expected \`description\` of ${what} to be a text of at most ${MAX_DESCRIPTION} characters.`,
     );
   }
-  return canonicalJson(request.args ?? null, `args of ${request.action}`);
+  const args = canonicalJson(request.args ?? null, `args of ${request.action}`);
+  if (args.length <= MAX_ARGS) return args;
+  throw new InvalidOptionError(
+    `The arguments of "${request.action}" have ${args.length} characters, and nobody reads over ${MAX_ARGS}. Ask for a reference to them.`,
+  );
 }

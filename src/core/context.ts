@@ -78,7 +78,13 @@ export class StepScope {
   }
 
   /** Has the scope wait for this at its end. It is no effect: it may begin after another call has left the graph. */
-  async alongside<T>(name: string, work: Promise<T>): Promise<T> {
+  async alongside<T>(name: string, begin: () => Promise<T>): Promise<T> {
+    if (current.getStore() !== undefined) {
+      throw new NestedStepError(`The ${name} was asked for inside a step's run. Ask before the step.`, {
+        step: `${this.node}/${name}`,
+      });
+    }
+    const work = begin();
     this.#open.set(work, name);
     try {
       return await work;

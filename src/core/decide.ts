@@ -1,6 +1,6 @@
 // Deciding on a request: who may, what fits, and what an answer that comes too late is told. The rules are the same for the
 // inbox, the command line, and an answer that comes as a resume value.
-import { Validator } from "@cfworker/json-schema";
+import { type OutputUnit, Validator } from "@cfworker/json-schema";
 import type { Answer, Approval, ApprovalLedger, DecideAnswer, Decider } from "./approval.js";
 import { isReserved } from "./approvalOptions.js";
 import { DecisionRefusedError, InvalidOptionError, NotFoundError } from "./errors.js";
@@ -17,7 +17,10 @@ export async function decideRequest(
   decider: Decider,
   answer: Answer,
 ): Promise<DecideAnswer> {
-  checkId("by", decider.by);
+  checkDecider(decider);
+  const { comment } = answer;
+  if (comment !== undefined && typeof comment !== "string")
+    throw new InvalidOptionError("Expected `comment` to be a text.");
   const approval = await approvals.find(checkId("approvalId", id));
   if (approval === undefined) throw unknown(id);
   if (isReserved(decider.by)) {
@@ -29,6 +32,20 @@ export async function decideRequest(
   return approvals.decide(id, decider, answer);
 }
 
+/** @throws InvalidOptionError for a name that could pass for another, or for a role. */
+export function checkDecider({ by, roles = [] }: Decider): void {
+  checkId("by", by);
+  if (!Array.isArray(roles)) throw new InvalidOptionError("Expected `roles` to be a list of names.");
+  for (const name of [by, ...roles.map((role) => checkId("roles", role))]) {
+    const plain = name.normalize("NFKC");
+    if (/\p{C}/u.test(name) || plain.trim() !== name || /^role:/i.test(plain)) {
+      throw new InvalidOptionError(
+        `Expected \`by\` and \`roles\` to be names without control characters, spaces around them and "role:", got ${JSON.stringify(name)}.`,
+      );
+    }
+  }
+}
+
 function unknown(id: string): NotFoundError {
   return new NotFoundError(`No request for approval has the id "${id}". List them: longhaul approvals list`);
 }
@@ -37,13 +54,22 @@ function unknown(id: string): NotFoundError {
 export function checkEdit(approval: Pick<Approval, "id" | "action" | "argsSchema">, args: unknown): void {
   canonicalJson(args, `args of ${approval.action}`);
   if (approval.argsSchema === undefined) return;
-  const { valid, errors } = new Validator(approval.argsSchema, "2020-12", false).validate(args);
-  if (valid) return;
+  const errors = errorsOf(approval.argsSchema, args);
+  if (errors.length === 0) return;
   // The innermost says what is wrong; those before it that something below is.
   const told = errors.slice(-3).map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
   throw new InvalidOptionError(
     `The edited arguments of request ${approval.id} do not fit "${approval.action}": ${told.join(" ")} Nothing was decided.`,
   );
+}
+
+/** None for a schema that the validator cannot take: the place that asked checks the edit as well. */
+function errorsOf(schema: object, args: unknown): readonly OutputUnit[] {
+  try {
+    return new Validator(schema, "2020-12", false).validate(args).errors;
+  } catch {
+    return [];
+  }
 }
 
 /** Whether an answer says what was decided already. */

@@ -13,7 +13,7 @@ export interface ApprovalNodeOptions<State, Args, Update> extends ApprovalPolicy
   /** What the decision does: an update of the state, or a Command. */
   readonly decided: (decision: Decision<Args>, state: State) => Update;
   /** Checks edited arguments; throws for what cannot be, and the person is asked again. */
-  readonly parse?: (args: unknown) => Args;
+  readonly parse?: (args: unknown) => Args | Promise<Args>;
 }
 
 /**
@@ -32,26 +32,26 @@ export interface ApprovalNodeOptions<State, Args, Update> extends ApprovalPolicy
 export function approvalNode<State, Args, Update>(
   options: ApprovalNodeOptions<State, Args, Update>,
 ): DurableNode<State, Update> {
-  const { request, decided, parse, ...policy } = options;
+  const { request, decided, parse, ...given } = options;
   const what = "approvalNode";
   knownOptions(what, options, [...POLICY_OPTIONS, "request", "decided", "parse"]);
   if (typeof request !== "function" || typeof decided !== "function") {
     throw new InvalidOptionError(`Expected ${what} to have the functions \`request\` and \`decided\`.`);
   }
-  checkPolicy(what, policy);
+  const policy = checkPolicy(what, given);
   return async (state, config) => {
     const place = locate(config, "An approvalNode");
     const scope = scopeOf(config, place.position.node);
     const takes = async (args: unknown) => {
       try {
-        parse?.(args);
+        await parse?.(args);
         return true;
       } catch {
         return false;
       }
     };
     const decision = (await askAt(place, scope, { what, request: request(state), policy, takes })) as Decision<Args>;
-    const args = decision.status === "edited" && parse !== undefined ? parse(decision.args) : decision.args;
+    const args = decision.status === "edited" && parse !== undefined ? await parse(decision.args) : decision.args;
     return decided({ ...decision, args }, state);
   };
 }

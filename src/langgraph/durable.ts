@@ -235,7 +235,8 @@ async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Pr
   }
 }
 
-function isUnrecorded(error: unknown): error is Error {
+/** @internal The ledger could not be reached. */
+export function isUnrecorded(error: unknown): error is Error {
   return error instanceof DatabaseError || error instanceof DurabilityBarrierError;
 }
 

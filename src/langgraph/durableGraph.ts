@@ -8,6 +8,7 @@ import { checkThreadBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
+import type { ResumeAs } from "./approvalResume.js";
 import { type Compiled, DURABLE, type DurableTarget, type RunOptions } from "./compiled.js";
 import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
@@ -39,6 +40,16 @@ export interface DurableOptions {
    * the graph was compiled with; on a LangGraph server the one in langgraph.json
    */
   readonly name?: string;
+  /**
+   * Who it is that resumes a thread with an answer to a request for approval, from the run's `configurable`. **Clients can put
+   * anything there**: read only what your server sets over it, such as `langgraph_auth_user` where `auth` is configured in
+   * langgraph.json. Undefined, and what it gives no user for, is anonymous: it answers requests without `approvers`, and in
+   * production none.
+   *
+   * @example
+   * resumeAs: ({ langgraph_auth_user: user }) => user && { by: user.identity, roles: user.roles }
+   */
+  readonly resumeAs?: ResumeAs;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -85,8 +96,8 @@ export function durableGraph(target: unknown, options: DurableOptions): unknown 
   checkGraph(graph);
   warnOfRetriedNodes(graph);
   const effects = effectsOf(options.operations, options.tools);
-  const { ledger, onFork = "ask", budget, name } = options;
-  const settings = { ledger, onFork, effects, budget, name };
+  const { ledger, onFork = "ask", budget, name, resumeAs } = options;
+  const settings = { ledger, onFork, effects, budget, name, resumeAs };
   const guarded = guardNodes(graph.withConfig({}));
   const { wrapUp } = options.budget ?? {};
   return makeDurable(wrapUp === undefined ? guarded : endAtLimits(guarded, wrapUp), settings, graph.checkpointer);
@@ -103,7 +114,9 @@ function checkOptions(options: DurableOptions): void {
       );
     }
   }
-  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget", "name"]);
+  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget", "name", "resumeAs"]);
+  if (options.resumeAs !== undefined && typeof options.resumeAs !== "function")
+    throw new InvalidOptionError("Expected `resumeAs` to be a function of the run's configurable.");
   if (options.name !== undefined) checkId("name", options.name);
   if (options.budget !== undefined) checkThreadBudget(options.budget);
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {

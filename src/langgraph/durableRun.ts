@@ -7,7 +7,7 @@ import type { ThreadBudget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { answerApprovals } from "./approvalResume.js";
+import { answerApprovals, type ResumeAs } from "./approvalResume.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
@@ -61,6 +61,7 @@ export interface RunSettings {
   readonly effects: Effects;
   readonly budget: ThreadBudget | undefined;
   readonly name: string | undefined;
+  readonly resumeAs: ResumeAs | undefined;
 }
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
@@ -121,11 +122,13 @@ interface OwnRun {
 async function* holdThread(
   graph: Compiled,
   settings: RunSettings,
-  input: unknown,
+  given: unknown,
   options: RunOptions,
   { threadId, outer, span, stream }: OwnRun,
 ): AsyncGenerator<unknown> {
-  const { ledger } = settings;
+  const { ledger, resumeAs } = settings;
+  const { approvals } = await ledger[LEDGER_PARTS].open();
+  const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, given, options);
   const rootThread = outer.at(-1)?.threadId;
   const run = await startRun(ledger, threadId, options, { graph: graphName(graph, settings, options), rootThread });
   run.onFork = settings.onFork;
@@ -139,8 +142,7 @@ async function* holdThread(
     run.wrapUpNode = settings.budget?.wrapUp?.node;
     await refuseNothingToGoOn(graph, input, options, threadId);
     await refuseResumeOffHead(graph, input, options, threadId);
-    const answered = await answerApprovals(graph, run, input, options);
-    const asked = await withoutStrayResume(graph, answered, options, threadId);
+    const asked = await withoutStrayResume(graph, input, options, threadId);
     // The ledger's checkpointer does it with the checkpoint itself.
     if (isNewInput(asked) && graph.checkpointer !== ledger[LEDGER_PARTS].saver) await run.approvals.leaveAll(threadId);
     yield* stream(asked, bind(graph, ledger, run, options));
@@ -226,8 +228,15 @@ export async function updateDurably(
   try {
     return graph.checkpointer === saver
       ? await lent.run(saver.forRun(run), () => update(config))
-      : await update(config);
+      : await updateForeign(run, () => update(config));
   } finally {
     await run.end();
   }
+}
+
+/** The ledger's checkpointer closes what an update leaves behind with the checkpoint itself. */
+async function updateForeign(run: Run, update: () => Promise<RunnableConfig>): Promise<RunnableConfig> {
+  const updated = await update();
+  await run.approvals.leaveAll(run.threadId);
+  return updated;
 }

@@ -59,7 +59,7 @@ export function declarationOf(tool: object): Declaration | undefined {
 interface CallableTool {
   _call(input: unknown, manager: unknown, config: ToolConfig): Promise<unknown>;
 }
-export type ToolConfig = RunnableConfig & { toolCall?: { id?: string }; toolCallId?: string };
+export type ToolConfig = RunnableConfig & { toolCall?: { id?: string; args?: unknown }; toolCallId?: string };
 
 /**
  * Wraps a tool so that every call is a recorded step: a replay returns the recorded result, and a write happens at
@@ -79,6 +79,7 @@ export function durableTool<T extends StructuredToolInterface>(
 ): T {
   const { version, effect } = options;
   checkToolOptions(tool, options);
+  const approval = checkToolApproval(`tool "${tool.name}"`, options);
   const copy: T = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool);
   declarations.set(copy, { version, effect, options });
   if (effect === "none") return copy;
@@ -95,7 +96,11 @@ export function durableTool<T extends StructuredToolInterface>(
     const place = locate(config, `The durable tool "${tool.name}"`);
     // Some providers send an empty id, which tells nothing apart.
     const callSite = config.toolCall?.id || config.toolCallId || undefined;
-    const allowed = await allowedInput(tool, options, { input: given, config, place, toolCallId: callSite });
+    const allowed = await allowedInput(
+      tool,
+      { effect, approval },
+      { input: given, config, place, toolCallId: callSite },
+    );
     if ("refusal" in allowed) return allowed.refusal;
     const { input } = allowed;
     return performStep(place, scopeOf(config, place.position.node), {
@@ -131,7 +136,6 @@ function checkToolOptions<T extends StructuredToolInterface>(
       `Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`,
     );
   }
-  checkToolApproval(what, options);
   if (options.onUnknown === "throw") {
     throw new InvalidOptionError(
       `The ${what} cannot have \`onUnknown: "throw"\`: the error would become a message, and the model would call again. Leave it out: the graph pauses.`,

@@ -1,4 +1,5 @@
 // `requestApproval`: asks a person before something happens, from anywhere in a node. The process may end while it waits.
+import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   type Approval,
@@ -11,9 +12,12 @@ import {
 import { checkPolicy, checkRequest, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import type { StepScope } from "../core/context.js";
 import { CancelledError, LeaseLostError } from "../core/errors.js";
-import { canonicalJson, sha256 } from "../core/key.js";
+import { plainText } from "../core/failure.js";
+import { sha256 } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import { pauseFor } from "./approvalInterrupt.js";
+import { isUnrecorded } from "./durable.js";
+import { isControlFlow } from "./leave.js";
 import type { Place } from "./place.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
@@ -61,7 +65,9 @@ export async function askAt(place: Place, scope: StepScope, asked: AskedHere): P
   const node = scope.nodeScope;
   const args = checkRequest(asked.what, asked.request);
   const intent = intentOf(place, scope, asked, args);
-  const approval = await node.alongside(`approval of ${intent.action}`, record(place, intent, asked));
+  const approval = await recorded(place, scope, () =>
+    node.alongside(`approval of ${intent.action}`, () => place.run.inAskingTurn(() => record(place, intent, asked))),
+  );
   const decision = decisionOf(approval);
   if (decision === undefined) {
     if (approval.status === "cancelled")
@@ -75,6 +81,18 @@ export async function askAt(place: Place, scope: StepScope, asked: AskedHere): P
   return decision;
 }
 
+/** A ledger that cannot be reached ends the run: as an error it would become a tool's message, and the model would go on. */
+async function recorded(place: Place, scope: StepScope, ask: () => Promise<Approval>): Promise<Approval> {
+  try {
+    return await ask();
+  } catch (error) {
+    const left =
+      place.run.lost !== undefined ? place.run.leave() : isUnrecorded(error) ? place.run.unrecorded(error) : error;
+    if (isControlFlow(left)) scope.leave(left);
+    throw left;
+  }
+}
+
 /** The request as it stands, after the place has taken what was decided. */
 async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere): Promise<Approval> {
   const { run } = place;
@@ -82,37 +100,37 @@ async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere
   host.assertLive();
   await host.barrier();
   for (;;) {
-    const approval = await run.approvals.ask(run.ticket, intent);
+    const approval = await run.approvals.ask(run.ticket, intent, [...run.asked]);
     if (approval === undefined) {
       run.lose(new LeaseLostError(`The thread "${run.threadId}" was taken over by another run.`));
       throw run.leave();
     }
-    run.asked.add(intent.id);
+    run.asked.add(approval.id);
     const decision = decisionOf(approval);
     if (decision === undefined) return approval;
     if (decision.status === "edited" && takes !== undefined && !(await takes(decision.args))) {
-      await run.approvals.supersede(intent.id, "the edited arguments do not fit what asks");
+      await run.approvals.supersede(run.ticket, approval.id, "the edited arguments do not fit what asks");
       continue;
     }
-    if (approval.usedAt === undefined) await run.approvals.use(intent.id);
+    if (approval.usedAt === undefined) await run.approvals.use(run.ticket, approval.id);
     return approval;
   }
 }
 
 /**
- * The id is made of the task, the action, the arguments, and the ordinal among equal requests: a call that comes again under
- * another tool call id is the same request. The place is what supersedes: one tool call, or one call site of a node.
+ * Equal requests of one task are told apart by their tool call, elsewhere by their ordinal: they may come in another order the
+ * next time. The place is the call site, whatever it asks for.
  */
-function intentOf({ run, position }: Place, scope: StepScope, asked: AskedHere, args: string): ApprovalIntent {
-  const { request, policy, toolCallId, argsSchema } = asked;
+function intentOf({ position }: Place, scope: StepScope, asked: AskedHere, args: string): ApprovalIntent {
+  const { request, policy, argsSchema } = asked;
   const { action } = request;
   const argsHash = sha256(args);
-  const task = canonicalJson([run.steps.namespace, run.threadId, run.ticket.generation, position.taskId]);
+  const toolCallId = asked.toolCallId === undefined ? undefined : plainText(asked.toolCallId, 500);
   const site = toolCallId ?? `${scope.prefix}${scope.ordinal(`approval of ${action}`)}`;
-  const equal = scope.nodeScope.ordinal(`approval of ${action} ${argsHash}`);
   return {
-    id: sha256(`${task} ${action} ${argsHash} ${equal}`).slice(0, 32),
-    place: `${position.taskId}/${action}/${site}`,
+    id: randomUUID().replaceAll("-", ""),
+    place: `${position.checkpointNs}/${action}/${site}`,
+    nth: toolCallId === undefined ? Number(scope.nodeScope.ordinal(`approval of ${action} ${argsHash}`)) : 0,
     node: position.node,
     checkpointNs: position.checkpointNs,
     toolCallId,

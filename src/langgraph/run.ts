@@ -59,6 +59,7 @@ export class Run implements RunBinding {
   leaves: ThreadEnd | undefined;
   /** Requests for approval that were asked in this run, and are not used yet. */
   readonly asked = new Set<string>();
+  #askingTurn: Promise<unknown> = Promise.resolve();
   /** What the graph declares, by name. */
   effects: Effects = new Map();
   #retriesLeft = RETRIES_PER_RUN;
@@ -177,7 +178,7 @@ export class Run implements RunBinding {
     this.#lease?.stop();
     if (this.#lost !== undefined) return;
     const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
-    if (this.purpose === "run" && (end === "done" || end === "waiting")) await this.#closeUnasked(end === "done");
+    if (this.purpose === "run") await this.#closeUnasked(end === "done");
     const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : undefined);
     await this.#runs
       .release(this.ticket, end, failure)
@@ -185,10 +186,17 @@ export class Run implements RunBinding {
       .catch(() => undefined);
   }
 
+  /** One request at a time: of two calls that ask at once neither may take what is the other's. */
+  async inAskingTurn<T>(ask: () => Promise<T>): Promise<T> {
+    const turn = this.#askingTurn.then(ask);
+    this.#askingTurn = turn.catch(() => undefined);
+    return turn;
+  }
+
   /** Requests that nobody will come back to leave the inbox. */
   async #closeUnasked(isDone: boolean): Promise<void> {
     if (!isDone && this.asked.size === 0) return;
-    await this.approvals.closeUnasked(this.threadId, [...this.asked], isDone).catch(() => undefined);
+    await this.approvals.closeUnasked(this.ticket, [...this.asked], isDone).catch(() => undefined);
   }
 
   #endedAs(error: unknown): RunEnd {

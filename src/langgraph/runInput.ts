@@ -70,7 +70,7 @@ export async function withoutStrayResume(
   const questions = (head?.pendingWrites ?? [])
     .filter(([, channel]) => channel === "__interrupt__")
     .flatMap(([, , value]) => value);
-  if (questions.length === 0 || !questions.every(isOurs)) return input;
+  if (!questions.every(isOurs)) return input;
   const { update, goto } = input;
   const more = update !== undefined || (Array.isArray(goto) ? goto.length > 0 : goto !== undefined);
   return more

@@ -9,6 +9,7 @@ import type { ApprovalPolicy, Decision } from "../core/approval.js";
 import { checkPolicy, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import { checkEdit } from "../core/decide.js";
 import { ApprovalRejectedError, InvalidOptionError } from "../core/errors.js";
+import { canonicalJson } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import type { Place } from "./place.js";
 import { askAt } from "./requestApproval.js";
@@ -20,8 +21,12 @@ interface GatedOptions {
   readonly approval?: (ApprovalPolicy & { readonly when?: (input: never) => boolean }) | undefined;
 }
 
-export function checkToolApproval(what: string, { approval, effect }: GatedOptions): void {
-  if (approval === undefined) return;
+/** @returns a copy: what is changed in the options later changes nothing */
+export function checkToolApproval<A extends GatedOptions["approval"]>(
+  what: string,
+  { approval, effect }: { readonly approval?: A; readonly effect: string },
+): A | undefined {
+  if (approval === undefined) return undefined;
   if (typeof approval !== "object" || approval === null)
     throw new InvalidOptionError(`Expected \`approval\` of ${what} to be an object such as {}.`);
   knownOptions(`\`approval\` of ${what}`, approval, [...POLICY_OPTIONS, "when"]);
@@ -32,12 +37,13 @@ export function checkToolApproval(what: string, { approval, effect }: GatedOptio
   }
   if (approval.when !== undefined && typeof approval.when !== "function")
     throw new InvalidOptionError(`Expected \`approval.when\` of ${what} to be a function of the input.`);
-  checkPolicy(what, approval);
+  const { when, ...policy } = approval;
+  return { ...checkPolicy(what, policy as ApprovalPolicy), ...(when === undefined ? {} : { when }) } as A;
 }
 
 interface GatedCall {
   readonly input: unknown;
-  readonly config: RunnableConfig;
+  readonly config: RunnableConfig & { readonly toolCall?: { readonly args?: unknown } };
   readonly place: Place;
   readonly toolCallId: string | undefined;
 }
@@ -51,24 +57,42 @@ export async function allowedInput(
   if (approval === undefined) return { input };
   const { when, ...policy } = approval;
   if (when !== undefined && !when(input as never)) return { input };
-  const what = `The durable tool "${tool.name}"`;
+  // What the model sent is what is shown, and what an edit is made of: the schema is applied to either once. A copy of it:
+  // whoever changes the call's own object while it waits changes nothing that was asked.
+  const raw = config.toolCall?.args;
+  const args = JSON.parse(canonicalJson(raw ?? input, `args of ${tool.name}`)) as unknown;
+  const mayEdit = policy.mayEdit !== false && (raw !== undefined || (await isParsedAsItIs(tool, args)));
   const decision = await askAt(place, scopeOf(config, place.position.node), {
-    what,
-    request: { action: tool.name, args: input, ...(tool.description ? { description: tool.description } : {}) },
-    policy,
+    what: `The durable tool "${tool.name}"`,
+    request: {
+      action: tool.name,
+      args,
+      ...(tool.description ? { description: tool.description.slice(0, 20_000) } : {}),
+    },
+    policy: { ...policy, mayEdit },
     toolCallId,
     argsSchema: schemaOf(tool),
-    takes: async (args) => (await parsed(tool, args)) !== undefined,
+    takes: async (edited) => (await parsed(tool, edited)) !== undefined,
   });
-  if (!decision.allowed) return { refusal: refusalOf(tool.name, decision, toolCallId) };
-  if (decision.status !== "edited") return { input };
-  return { input: (await parsed(tool, decision.args))?.input };
+  if (!decision.allowed) return { refusal: refusalOf(tool, decision, toolCallId) };
+  if (decision.status !== "edited" && raw === undefined) return { input: args };
+  const allowed = await parsed(tool, decision.args);
+  if (allowed !== undefined) return allowed;
+  throw new InvalidOptionError(`The approved arguments do not fit the schema of the tool "${tool.name}" any more.`);
+}
+
+/** Whether the tool's schema leaves what it has parsed as it is, so that an edit of that can be parsed again. */
+async function isParsedAsItIs(tool: StructuredToolInterface, args: unknown): Promise<boolean> {
+  const again = await parsed(tool, args);
+  return again !== undefined && canonicalJson(again.input) === canonicalJson(args);
 }
 
 /** Undefined for a schema that cannot be written as JSON Schema: edits are then checked by the tool alone. */
 function schemaOf(tool: StructuredToolInterface): object | undefined {
   try {
-    return toJsonSchema(tool.schema) as object;
+    const schema = toJsonSchema(tool.schema, { io: "input" }) as object;
+    // PostgreSQL's texts have no NUL.
+    return JSON.stringify(schema).includes("\\u0000") ? undefined : schema;
   } catch {
     return undefined;
   }
@@ -89,9 +113,17 @@ async function parsed(tool: StructuredToolInterface, args: unknown): Promise<{ i
   }
 }
 
-function refusalOf(name: string, { status, by, comment }: Decision, toolCallId: string | undefined): unknown {
+function refusalOf(
+  tool: StructuredToolInterface,
+  { status, by, comment }: Decision,
+  toolCallId: string | undefined,
+): unknown {
+  const { name } = tool;
   const how = status === "expired" ? "was not approved in time" : `was rejected by ${by}`;
   const content = `The call of "${name}" ${how}${comment === undefined ? "" : `: ${comment}`}. It was not made. Do not make it again as it is.`;
   if (toolCallId === undefined) throw new ApprovalRejectedError(content);
-  return new ToolMessage({ content, name, tool_call_id: toolCallId, status: "error" });
+  const message = new ToolMessage({ content, name, tool_call_id: toolCallId, status: "error" });
+  return (tool as { responseFormat?: string }).responseFormat === "content_and_artifact"
+    ? [message, undefined]
+    : message;
 }

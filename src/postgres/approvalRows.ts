@@ -1,5 +1,6 @@
 // Reading requests for approval: the row as it stands in PostgreSQL, and what people see of it.
 import type { Approval, ApprovalStatus } from "../core/approval.js";
+import { BodyCodecError } from "../core/errors.js";
 import type { Database } from "./pool.js";
 
 interface ApprovalRow {
@@ -11,7 +12,7 @@ interface ApprovalRow {
   readonly description: string | null;
   readonly args: Buffer;
   readonly args_hash: Buffer;
-  readonly args_schema: object | null;
+  readonly args_schema: string | null;
   readonly may_edit: boolean;
   readonly approvers: string[] | null;
   readonly on_timeout: "reject" | "approve";
@@ -95,7 +96,15 @@ export async function approvalHistory(database: Database, id: string): Promise<A
 }
 
 function toApproval(row: ApprovalRow, { bodies }: Database): ReadApproval {
-  const body = (stored: Buffer): unknown => JSON.parse(bodies.fromStored(stored));
+  const body = (stored: Buffer): unknown => {
+    try {
+      return JSON.parse(bodies.fromStored(stored));
+    } catch (error) {
+      // Who may not read the arguments may still see that something waits.
+      if (error instanceof BodyCodecError) return undefined;
+      throw error;
+    }
+  };
   return {
     id: row.id,
     threadId: row.thread_id,
@@ -105,7 +114,7 @@ function toApproval(row: ApprovalRow, { bodies }: Database): ReadApproval {
     description: row.description ?? undefined,
     args: body(row.args),
     argsHash: row.args_hash.toString("hex"),
-    argsSchema: row.args_schema ?? undefined,
+    argsSchema: row.args_schema === null ? undefined : (JSON.parse(row.args_schema) as object),
     mayEdit: row.may_edit,
     approvers: row.approvers ?? undefined,
     onTimeout: row.on_timeout,

@@ -19,7 +19,7 @@ changed as (
     decided_at = case when due.expires then at.now end,
     decided_by = case when due.expires then 'system:timeout' end,
     warned_at = case when due.warns then at.now else a.warned_at end,
-    approvers = case when due.escalates and not due.expires then a.approvers || a.escalate_to[a.escalated + 1] else a.approvers end,
+    approvers = case when due.escalates and not due.expires and a.approvers is not null then a.approvers || a.escalate_to[a.escalated + 1] else a.approvers end,
     escalated = case when due.escalates and not due.expires then a.escalated + 1 else a.escalated end,
     escalate_at = case when not due.escalates then a.escalate_at
       when a.escalated + 1 < cardinality(a.escalate_to) then at.now + make_interval(secs => a.escalate_after_ms / 1000.0) end
@@ -34,7 +34,9 @@ told as (
 ),
 woken as (
   insert into {schema}.wakes as w (thread_id, due_at, reason)
-  select distinct c.thread_id, at.now, 'an approval expired' from changed c, at where c.expires
+  -- In one order, so that sweepers do not wait for each other in a circle.
+  select e.thread_id, at.now, 'an approval expired'
+  from (select distinct thread_id from changed where expires order by thread_id) e, at order by e.thread_id
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason
 )
 select count(*)::int as changed, count(*) filter (where expires)::int as expired, count(*) filter (where warns and not expires)::int as warned,

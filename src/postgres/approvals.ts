@@ -1,7 +1,15 @@
 // Requests for approval: asking, deciding, using. Each is one statement; a decision, its event and the thread's wake are one
 // transaction, so no crash loses any of them alone (G15).
 import { randomUUID } from "node:crypto";
-import type { Answer, Approval, ApprovalIntent, ApprovalLedger, DecideAnswer, Decider } from "../core/approval.js";
+import type {
+  Answer,
+  Approval,
+  ApprovalIntent,
+  ApprovalLedger,
+  ApprovalTicket,
+  DecideAnswer,
+  Decider,
+} from "../core/approval.js";
 import { namesOf } from "../core/approval.js";
 import { DecisionRefusedError, NotFoundError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
@@ -14,45 +22,61 @@ import { hexToBytes, NOW } from "./stepRows.js";
 export const OPEN_OR_UNUSED =
   "(a.status = 'pending' or (a.status in ('approved', 'edited', 'expired') and a.used_at is null))";
 
-// The same place and arguments are the same row. One that was superseded, because the place asked something else meanwhile, is
-// asked anew.
-const ASK = `
-with ${NOW},
-lease as (
+const lease = (thread: string, epoch: string) => `lease as (
   select t.generation from {schema}.threads t, at
-  where t.thread_id = $2::text and t.epoch = $3::bigint and t.lease_until > at.now for share of t
+  where t.thread_id = ${thread}::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
+)`;
+
+// The same task, action and arguments are the same row, whatever order equal calls come in. A deadline that is over has decided,
+// also where nobody swept. A tool call under another id takes over a request that no call has used, or asked for in this run.
+const ASK = `
+with ${NOW}, ${lease("$2", "$3")},
+known as (
+  update {schema}.approvals a set place = $4::text,
+    status = case when a.status = 'pending' and a.deadline_at <= at.now then 'expired' else a.status end,
+    decided_by = case when a.status = 'pending' and a.deadline_at <= at.now then 'system:timeout' else a.decided_by end,
+    decided_at = case when a.status = 'pending' and a.deadline_at <= at.now then at.now else a.decided_at end
+  from lease, at where a.thread_id = $2 and a.checkpoint_ns = $6::text and a.action = $8::text and a.args_hash = $11::bytea
+    and a.nth = $20::int and a.tool_call_id is not distinct from $7::text and a.status <> 'superseded'
+  returning a.id, a.status = 'expired' and a.decided_at = at.now as expires
 ),
-others as (
-  update {schema}.approvals a set status = 'superseded' from lease
-  where a.thread_id = $2 and a.place = $4::text and a.id <> $1::text and ${OPEN_OR_UNUSED} returning a.id
+adopted as (
+  update {schema}.approvals a set place = $4, tool_call_id = $7 from lease
+  where $7 is not null and not exists (select 1 from known) and a.id = (
+    select b.id from {schema}.approvals b
+    where b.thread_id = $2 and b.checkpoint_ns = $6 and b.action = $8 and b.args_hash = $11 and b.tool_call_id is not null
+      and b.used_at is null and b.status in ('pending', 'approved', 'edited', 'rejected') and b.id <> all($21::text[])
+    order by b.seq limit 1)
+  returning a.id
 ),
 made as (
   insert into {schema}.approvals as a (id, thread_id, generation, place, node, checkpoint_ns, tool_call_id, action, description, args,
-    args_hash, args_schema, may_edit, approvers, on_timeout, requested_at, deadline_at, warn_at, escalate_to, escalate_after_ms, escalate_at)
-  select $1, $2, lease.generation, $4, $5::text, $6::text, $7::text, $8::text, $9::text, $10::bytea, $11::bytea, $12::jsonb, $13::boolean,
+    args_hash, args_schema, may_edit, approvers, on_timeout, requested_at, deadline_at, warn_at, escalate_to, escalate_after_ms,
+    escalate_at, nth)
+  select $1, $2, lease.generation, $4, $5::text, $6, $7, $8, $9::text, $10::bytea, $11, $12::text, $13::boolean,
     $14::text[], $15::text, at.now, at.now + make_interval(secs => $16::float8 / 1000), at.now + make_interval(secs => $17::float8 / 1000),
-    $18::text[], $19::bigint, at.now + make_interval(secs => $19::bigint / 1000.0) from lease, at
-  on conflict (id) do update set status = 'pending', requested_at = excluded.requested_at, deadline_at = excluded.deadline_at,
-    warn_at = excluded.warn_at, warned_at = null, approvers = excluded.approvers, escalated = 0, escalate_at = excluded.escalate_at,
-    decided_at = null, decided_by = null, decision_id = null, comment = null, edited_args = null, used_at = null
-  where a.status = 'superseded'
+    $18::text[], $19::bigint, at.now + make_interval(secs => $19 / 1000.0), $20
+  from lease, at where not exists (select 1 from known) and not exists (select 1 from adopted)
+  on conflict do nothing
   returning a.id
 ),
 told as (
-  insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
-  select made.id, 'requested', 'run', null, at.now from made, at
-  union all select others.id, 'superseded', 'run', 'its place asks for something else: ' || $1, at.now from others, at
+  insert into {schema}.approval_events (approval_id, kind, by_whom, at)
+  select made.id, 'requested', 'run', at.now from made, at
+  union all select known.id, 'expired', 'system:timeout', at.now from known, at where known.expires
 )
-select (select count(*) from lease)::int as leased`;
+select (select count(*) from lease)::int as leased,
+  coalesce((select id from known limit 1), (select id from adopted), (select id from made)) as id`;
 
 async function ask(
   database: Database,
-  ticket: { threadId: string; epoch: bigint },
+  ticket: ApprovalTicket,
   intent: ApprovalIntent,
+  asked: readonly string[],
 ): Promise<Approval | undefined> {
   const { policy } = intent;
   const finite = (ms: number | undefined) => (ms === undefined || !Number.isFinite(ms) ? null : Math.ceil(ms));
-  const [row] = await database.query<{ leased: number }>("approval_ask", ASK, [
+  const [row] = await database.query<{ leased: number; id: string | null }>("approval_ask", ASK, [
     intent.id,
     ticket.threadId,
     ticket.epoch,
@@ -72,8 +96,11 @@ async function ask(
     finite(policy.warnAfterMs),
     policy.escalateTo ?? [],
     finite(policy.escalateAfterMs),
+    intent.nth,
+    asked,
   ]);
-  return row?.leased === 1 ? findApproval(database, intent.id) : undefined;
+  // Our own statement, sent a second time, finds what the first has made.
+  return row?.leased === 1 ? findApproval(database, row.id ?? intent.id) : undefined;
 }
 
 const DECIDE = `
@@ -138,18 +165,20 @@ async function refuse(database: Database, id: string, by: string, why: string): 
 }
 
 const USE = `
-with ${NOW},
+with ${NOW}, ${lease("$2", "$3")},
 used as (
-  update {schema}.approvals a set used_at = at.now from at
+  update {schema}.approvals a set used_at = at.now from lease, at
   where a.id = $1::text and a.used_at is null and a.status in ('approved', 'edited', 'rejected', 'expired') returning a.id
 )
 insert into {schema}.approval_events (approval_id, kind, by_whom, at) select used.id, 'used', 'run', at.now from used, at`;
 
 const SUPERSEDE = `
-with ${NOW},
-gone as (update {schema}.approvals a set status = 'superseded' where a.id = $1::text and ${OPEN_OR_UNUSED} returning a.id)
+with ${NOW}, ${lease("$2", "$3")},
+gone as (
+  update {schema}.approvals a set status = 'superseded' from lease where a.id = $1::text and a.status <> 'superseded' returning a.id
+)
 insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
-select gone.id, 'superseded', 'run', $2::text, at.now from gone, at`;
+select gone.id, 'superseded', 'run', $4::text, at.now from gone, at`;
 
 const LEAVE = `
 with ${NOW},
@@ -157,13 +186,12 @@ gone as (update {schema}.approvals a set status = 'superseded' where a.thread_id
 insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
 select gone.id, 'superseded', 'run', 'the thread went on elsewhere', at.now from gone, at`;
 
-// A task that asks again asks for everything that it still wants: what it asked before under the same action is left behind.
 const CLOSE_UNASKED = `
-with ${NOW},
+with ${NOW}, ${lease("$1", "$2")},
 gone as (
-  update {schema}.approvals a set status = 'superseded'
-  where a.thread_id = $1::text and a.status = 'pending' and a.id <> all($2::text[]) and ($3::boolean or exists (
-    select 1 from {schema}.approvals b where b.id = any($2) and b.checkpoint_ns = a.checkpoint_ns and b.action = a.action))
+  update {schema}.approvals a set status = 'superseded' from lease
+  where a.thread_id = $1 and a.status <> 'superseded' and a.id <> all($3::text[]) and (($4::boolean and a.status = 'pending')
+    or exists (select 1 from {schema}.approvals b where b.id = any($3) and b.place = a.place))
   returning a.id
 )
 insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
@@ -171,19 +199,19 @@ select gone.id, 'superseded', 'run', 'its place does not ask for it any more', a
 
 export function createApprovals(database: Database): ApprovalLedger {
   return {
-    ask: (ticket, intent) => ask(database, ticket, intent),
+    ask: (ticket, intent, asked) => ask(database, ticket, intent, asked),
     find: (id) => findApproval(database, id),
     pending: (threadId) => listApprovals(database, { status: "pending", threadId, limit: 1000 }),
     decide: (id, decider, answer) => decide(database, id, decider, answer),
-    use: async (id) => {
-      await database.query("approval_use", USE, [id]);
+    use: async ({ threadId, epoch }, id) => {
+      await database.query("approval_use", USE, [id, threadId, epoch]);
     },
-    supersede: async (id, reason) => {
-      await database.query("approval_supersede", SUPERSEDE, [id, plainText(reason, 500)]);
+    supersede: async ({ threadId, epoch }, id, reason) => {
+      await database.query("approval_supersede", SUPERSEDE, [id, threadId, epoch, plainText(reason, 500)]);
     },
     refuse: (id, by, why) => refuse(database, id, by, why),
-    closeUnasked: async (threadId, asked, isDone) => {
-      await database.query("approval_close_unasked", CLOSE_UNASKED, [threadId, asked, isDone]);
+    closeUnasked: async ({ threadId, epoch }, asked, isDone) => {
+      await database.query("approval_close_unasked", CLOSE_UNASKED, [threadId, epoch, asked, isDone]);
     },
     leaveAll: async (threadId) => {
       await database.query("approval_leave", LEAVE, [threadId]);

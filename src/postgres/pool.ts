@@ -62,10 +62,35 @@ export function quoteSchema(name: string): string {
   return `"${name}"`;
 }
 
+/**
+ * False behind a pooler such as pgbouncer, which answers with a process number of its own. There the next statement may
+ * reach another session, in which a name that we prepared is unknown, or stands for another process's statement.
+ */
+async function isDirect(pool: PoolLike): Promise<boolean> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const note = (error: Error) => {
+    broken = error;
+  };
+  client.on("error", note);
+  try {
+    const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+    const { processID } = client as { processID?: unknown };
+    return typeof processID !== "number" || processID === rows[0]?.pid;
+  } catch (error) {
+    broken = error instanceof Error ? error : new Error(String(error));
+    throw error;
+  } finally {
+    client.off("error", note);
+    client.release(broken);
+  }
+}
+
 export class PooledDatabase implements Database {
   readonly schema: string;
   readonly bodies: StepBodies;
   readonly #texts = new Map<string, string>();
+  #direct: boolean | undefined;
 
   constructor(
     readonly pool: PoolLike,
@@ -83,9 +108,20 @@ export class PooledDatabase implements Database {
       sql = text.replaceAll("{schema}", () => this.schema);
       this.#texts.set(name, sql);
     }
-    const config: pg.QueryConfig = { text: sql, values: [...values], ...(this.prepared ? { name: `lh_${name}` } : {}) };
+    const prepare = this.prepared && (this.#direct ?? (await this.direct()));
+    const config: pg.QueryConfig = {
+      text: sql,
+      values: [...values],
+      ...(prepare ? { name: `lh_${name}` } : {}),
+    };
     const result = await this.#reconnecting(() => this.pool.query(config));
     return result.rows as Row[];
+  }
+
+  /** Whether a connection has one session of PostgreSQL to itself: only then can it prepare and listen. */
+  async direct(): Promise<boolean> {
+    this.#direct ??= await this.#reconnecting(() => isDirect(this.pool));
+    return this.#direct;
   }
 
   async transaction<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {

@@ -3,8 +3,7 @@ import type { Context } from "hono";
 import { isLonghaulError } from "../core/errors.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { countPending } from "../postgres/approvalRows.js";
-import { sinceSweepMs } from "../postgres/due.js";
-import { countOverdue } from "../postgres/health.js";
+import { countOverdue, readSweeping, type Sweeping } from "../postgres/health.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import type { Guard } from "./guard.js";
 import { duration, type Html } from "./pages/html.js";
@@ -42,23 +41,23 @@ export async function send(
   content: Html,
 ): Promise<Response> {
   const database = await site.database();
-  const [waiting, overdue, sinceSweep] = await Promise.all([
+  const [waiting, overdue, sweeping] = await Promise.all([
     countPending(database),
     countOverdue(database),
-    sinceSweepMs(database),
+    readSweeping(database),
   ]);
   const done = c.req.query("done");
   const notice = done !== undefined && Object.hasOwn(NOTICES, done) ? NOTICES[done] : undefined;
-  return c.html(layout({ ...frame, visitor, waiting, notice, warning: warningOf(overdue, sinceSweep) }, content));
+  return c.html(layout({ ...frame, visitor, waiting, notice, warning: warningOf(overdue, sweeping) }, content));
 }
 
 /** A sweep comes about once a second, wherever there is a worker or a server that does it. */
 const SWEPT_WITHIN_MS = 60_000;
 
 /** Work that is due and that nobody looks for: without a worker it never runs. */
-function warningOf(overdue: number, sinceSweep: number | undefined): string | undefined {
-  if (sinceSweep === undefined || sinceSweep > SWEPT_WITHIN_MS) {
-    const since = sinceSweep === undefined ? "yet" : `for ${duration(sinceSweep)}`;
+function warningOf(overdue: number, { due, swept_ms_ago: sweptMsAgo }: Sweeping): string | undefined {
+  if (due && (sweptMsAgo === null || sweptMsAgo > SWEPT_WITHIN_MS)) {
+    const since = sweptMsAgo === null ? "yet" : `for ${duration(sweptMsAgo)}`;
     return `Nobody has looked for due work ${since}: deadlines pass unnoticed, and nothing that waits for time goes on. Start a worker: longhaul worker`;
   }
   if (overdue === 0) return undefined;

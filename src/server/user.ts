@@ -1,4 +1,5 @@
 // Who looks at a page and acts on it.
+import { checkDecider } from "../core/decide.js";
 import { InvalidOptionError } from "../core/errors.js";
 
 export interface User {
@@ -20,6 +21,7 @@ export function checkUser(user: unknown): User {
   if (roles !== undefined && !(Array.isArray(roles) && roles.every((role) => typeof role === "string"))) {
     throw new InvalidOptionError("Expected the `roles` of a user to be a list of names.");
   }
+  checkDecider({ by: id, roles: roles ?? [] });
   return { id, ...(roles === undefined ? {} : { roles }) };
 }
 

@@ -1,5 +1,5 @@
-// LISTEN: a bell that tells of due work before the poll does. It needs a connection of its own, which a pooler in
-// transaction mode does not give; so the bell is tried once, and where nothing is heard the poll alone does the work.
+// LISTEN: a bell that tells of due work before the poll does. It needs a session of its own, which a pooler does not give;
+// the bell is tried first, and where nothing is heard the poll alone does the work.
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import type { PooledDatabase } from "../postgres/pool.js";
@@ -27,7 +27,7 @@ export async function listen(
 ): Promise<Bell> {
   // One connection listens; the work needs others.
   const max = (database.pool as { options?: { max?: number } }).options?.max;
-  if (max !== undefined && max < 3) return NO_BELL;
+  if ((max !== undefined && max < 3) || !(await database.direct())) return NO_BELL;
   const client = await database.pool.connect();
   const probe = randomUUID();
   let stopped = false;

@@ -43,8 +43,8 @@ export interface LangGraphServerOptions {
   readonly payload?: object;
 }
 
-/** A server may have much to do before it starts a run; until then the claim keeps others from ordering it again. */
-const CLAIM_MS = 60_000;
+/** After this another worker looks: an order that is still waiting there is left to wait. */
+const CLAIM_MS = 15_000;
 /** As a run on a server waits for a busy thread. */
 const BUSY_MS = 5_000;
 const STALE_AFTER_MS = 15_000;

@@ -43,7 +43,8 @@ export function startLoop({ turn, pollMs, onError, background = false }: LoopOpt
         onError(error);
       }
       if (stopped || rung) continue;
-      await wait(Math.min(pollMs, Math.max(0, dueInMs ?? pollMs) + AFTER_MS));
+      const knownMs = dueInMs === undefined || Number.isNaN(dueInMs) ? pollMs : Math.max(0, dueInMs) + AFTER_MS;
+      await wait(Math.min(pollMs, knownMs));
     }
   };
   const ended = run();

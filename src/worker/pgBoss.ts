@@ -41,7 +41,7 @@ interface Job {
 }
 
 /** A job waits for a free worker; after this it is ordered again, which changes nothing while it is queued. */
-const CLAIM_MS = 60_000;
+const CLAIM_MS = 15_000;
 /** pg-boss would give a job up that takes longer; the thread's lease does not depend on it. Its limit is a day. */
 const EXPIRE_HOURS = 23;
 /** The end of the run that has the thread brings its wake back sooner. */

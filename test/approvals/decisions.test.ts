@@ -14,10 +14,11 @@ import {
   durableGraph,
   durableTool,
   type Ledger,
+  type ResumeAs,
   requestApproval,
 } from "../../src/index.js";
-import { nodeGraph } from "../budget/nodeGraph.js";
-import { thread } from "../rules/harness.js";
+import { type Node, nodeGraph } from "../budget/nodeGraph.js";
+import { State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { longhaul } from "../support/script.js";
 
@@ -201,7 +202,7 @@ describe("deciding", () => {
     await expect(say("agent:who")).rejects.toMatchObject({ code: "DECISION_REFUSED" });
     await expect(say("system:timeout")).rejects.toMatchObject({ code: "DECISION_REFUSED" });
     await expect(say("")).rejects.toMatchObject({ code: "INVALID_OPTION" });
-    await expect(graph.invoke(new Command({ resume: true }), thread("who"))).rejects.toThrow(/whom the server knows/);
+    await expect(graph.invoke(new Command({ resume: true }), thread("who"))).rejects.toThrow(/for a user who is known/);
     expect(await historyOf(id)).toEqual(["requested", "refused", "refused", "refused", "refused", "refused"]);
     expect((await one(ledger, "who")).status).toBe("pending");
     expect((await say("u9", ["boss"])).result).toBe("applied");
@@ -288,11 +289,14 @@ describe("an answer by a resume value", () => {
 
   it("is by the user whom the server knows, and of several requests by id alone", async () => {
     const ledger = db.openLedger();
-    const graph = nodeGraph(ledger, async (_state, runtime) => {
+    const node: Node = async (_state, runtime) => {
       const ask = (action: string) => requestApproval(runtime, { action, args: {} }, { approvers: ["ann"] });
       const both = await Promise.all([ask("first"), ask("second")]);
       return { log: both.map(({ status, by }) => `${status} by ${by}`) };
-    });
+    };
+    const builder = new StateGraph(State).addNode("node", node).addEdge(START, "node").addEdge("node", END);
+    const resumeAs: ResumeAs = ({ langgraph_auth_user: user }) => user && { by: user.identity };
+    const graph = durableGraph(builder, { ledger, resumeAs });
     const paused = (await graph.invoke({ log: [] }, thread("two"))) as unknown as { __interrupt__: { id: string }[] };
     const open = await pendingOf(ledger, "two");
     const [first, second] = ["first", "second"].map((name) => open.find(({ action }) => action === name));
@@ -422,12 +426,10 @@ describe("tools that need approval", () => {
     expect(await one(ledger, "changed")).toMatchObject({ args: { n: 100 } });
     call = { name: "refund", args: { n: 50 }, id: "another" };
     await graph.invoke(null, thread("changed"));
-    expect(await pendingOf(ledger, "changed")).toMatchObject([{ args: { n: 50 } }]);
-    await decide(ledger, {
-      approvalId: (await one(ledger, "changed")).id,
-      by: "ann",
-      decision: { status: "approved" },
-    });
+    // The decision on 50 was closed when the same call asked for 100.
+    const open = await pendingOf(ledger, "changed");
+    expect(open.map(({ args }) => args)).toEqual([{ n: 100 }, { n: 50 }]);
+    await decide(ledger, { approvalId: open[1]?.id ?? "", by: "ann", decision: { status: "approved" } });
     call = { name: "refund", args: { n: 50 }, id: "a third" };
     await graph.invoke(null, thread("changed"));
     expect(done).toEqual(["refund 50"]);
@@ -447,6 +449,119 @@ describe("tools that need approval", () => {
     expect((await edit({ n: 7 })).result).toBe("applied");
     await graph.invoke(null, thread("edited"));
     expect(done).toEqual(["refund 7"]);
+  });
+});
+
+describe("an approval that was used", () => {
+  it("is not taken by a call under another id, nor by an equal call that comes first the next time", async () => {
+    const ledger = db.openLedger();
+    const done: string[] = [];
+    let ids = ["a"];
+    const graph = agent(ledger, () => ids.map((id) => ({ name: "refund", args: { n: 50 }, id })), done);
+    await graph.invoke({ messages: [] }, thread("used"));
+    await decide(ledger, { approvalId: (await one(ledger, "used")).id, by: "ann", decision: { status: "approved" } });
+    ids = ["a", "b"];
+    await graph.invoke(null, thread("used"));
+    expect(done).toEqual(["refund 50"]);
+    ids = ["b", "c"];
+    await graph.invoke(null, thread("used"));
+    expect(done).toEqual(["refund 50"]);
+    expect((await pendingOf(ledger, "used")).map(({ toolCallId }) => toolCallId)).toEqual(["b", "c"]);
+  });
+
+  it("no longer counts at its place once that has asked for something else", async () => {
+    const ledger = db.openLedger();
+    const paid: number[] = [];
+    let amount = 50;
+    let fails = true;
+    const graph = nodeGraph(ledger, async (_state, runtime) => {
+      const { allowed } = await requestApproval(runtime, { action: "pay", args: { amount } });
+      if (fails) throw new Error("before the effect");
+      if (allowed) paid.push(amount);
+      return { log: ["end"] };
+    });
+    await graph.invoke({ log: [] }, thread("past"));
+    const say = async (status: "approved" | "rejected") =>
+      decide(ledger, { approvalId: (await one(ledger, "past")).id, by: "ann", decision: { status } });
+    await say("approved");
+    await expect(graph.invoke(null, thread("past"))).rejects.toThrow("before the effect");
+    amount = 100;
+    fails = false;
+    await graph.invoke(null, thread("past"));
+    amount = 50;
+    await graph.invoke(null, thread("past"));
+    expect(paid).toEqual([]);
+    expect((await pendingOf(ledger, "past")).map(({ args }) => args)).toEqual([{ amount: 50 }]);
+  });
+
+  it("is executed with what was shown, whatever becomes of the call's own object, and a schema is applied once", async () => {
+    const ledger = db.openLedger();
+    const paid: unknown[] = [];
+    const cents = durableTool(
+      tool(async ({ euros }: { euros: number }) => String(paid.push(euros)), {
+        name: "pay",
+        description: "pays",
+        schema: z.object({ euros: z.number().transform((given) => given * 100) }),
+      }),
+      { version: "1", effect: "write", approval: {} },
+    );
+    const args = { euros: 5 };
+    const builder = new StateGraph(MessagesAnnotation)
+      .addNode("act", async (_state, config) => {
+        const call = { name: "pay", args, id: "a", type: "tool_call" as const };
+        return new ToolNode([cents]).invoke({ messages: [new AIMessage({ content: "", tool_calls: [call] })] }, config);
+      })
+      .addEdge(START, "act")
+      .addEdge("act", END);
+    const graph = durableGraph(builder, { ledger });
+    await graph.invoke({ messages: [] }, thread("cents"));
+    const asked = await one(ledger, "cents");
+    expect(asked.args).toEqual({ euros: 5 });
+    await decide(ledger, { approvalId: asked.id, by: "ann", decision: { status: "edited", args: { euros: 6 } } });
+    await graph.invoke(null, thread("cents"));
+    expect(paid).toEqual([600]);
+  });
+});
+
+describe("a resume value that is refused", () => {
+  it("leaves the thread as it was, with the wake of a decision that was made meanwhile", async () => {
+    const ledger = db.openLedger();
+    const { graph } = payment(ledger);
+    await graph.invoke({ amount: 1, log: [] }, thread("kept"));
+    const { id } = await one(ledger, "kept");
+    await decide(ledger, { approvalId: id, by: "ann", decision: { status: "rejected" } });
+    await expect(graph.invoke(new Command({ resume: { [id]: "approve" } }), thread("kept"))).rejects.toThrow(/by ann/);
+    await expect(graph.invoke(new Command({ resume: true, update: { amount: 2 } }), thread("kept"))).rejects.toThrow();
+    expect(await db.sql("select state from longhaul.threads where thread_id = 'kept'")).toEqual([{ state: "waiting" }]);
+    expect(await db.sql("select 1 from longhaul.wakes where thread_id = 'kept'")).toHaveLength(1);
+  });
+
+  it("is refused as a whole: one answer that cannot be read decides nothing", async () => {
+    const ledger = db.openLedger();
+    const graph = nodeGraph(ledger, async (_state, runtime) => {
+      const ask = (action: string) => requestApproval(runtime, { action, args: {} });
+      await Promise.all([ask("first"), ask("second")]);
+      return { log: [] };
+    });
+    await graph.invoke({ log: [] }, thread("whole"));
+    const [first, second] = await pendingOf(ledger, "whole");
+    const resume = { [first?.id ?? ""]: "approve", [second?.id ?? ""]: "perhaps" };
+    await expect(graph.invoke(new Command({ resume }), thread("whole"))).rejects.toThrow(/Nothing was decided/);
+    expect(await statusesOf(ledger, "whole")).toEqual(["pending", "pending"]);
+    const both = { approved: true, type: "reject" };
+    const odd = { [first?.id ?? ""]: both };
+    await expect(graph.invoke(new Command({ resume: odd }), thread("whole"))).rejects.toThrow(/Nothing was decided/);
+  });
+});
+
+describe("names of people", () => {
+  it.each(["role:boss", " agent:x", "ROLE:boss", "a\ngent:x", "ann ", "system"])("refuse %j", async (by) => {
+    const ledger = db.openLedger();
+    const { graph } = payment(ledger, { approvers: ["role:boss"] });
+    await graph.invoke({ amount: 1, log: [] }, thread(`name ${by}`));
+    const { id } = await one(ledger, `name ${by}`);
+    await expect(decide(ledger, { approvalId: id, by, decision: { status: "approved" } })).rejects.toThrow();
+    expect((await one(ledger, `name ${by}`)).status).toBe("pending");
   });
 });
 

@@ -1,5 +1,6 @@
 // What `longhaul doctor` finds, on a database where it is so.
 import { beforeAll, describe, expect, it } from "vitest";
+import { sweep } from "../../src/worker/index.js";
 import { oneNode, reset, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { longhaul } from "../support/script.js";
@@ -48,10 +49,32 @@ describe("longhaul doctor", () => {
     );
     const { code, wrong } = await doctor(fresh.url);
     expect(code).toBe(1);
-    expect(Object.keys(wrong)).toEqual(["in doubt", "due threads"]);
+    expect(Object.keys(wrong)).toEqual(["in doubt", "due threads", "sweeper"]);
+    expect(wrong["sweeper"]).toMatch(/nobody ever swept.*longhaul worker/);
     expect(wrong["in doubt"]).toMatch(/^1 steps?; see longhaul reconcile list$/);
     expect(wrong["due threads"]).toContain("slept-in");
     expect(wrong["due threads"]).not.toContain("just-due");
+  });
+
+  it("says that something is due and nobody has swept for a minute, and is content when somebody has", async () => {
+    const fresh = await testDatabase();
+    const ledger = fresh.openLedger();
+    await sweep(ledger);
+    await fresh.sql("insert into longhaul.wakes values ('due', longhaul.ledger_now(), 'retry')");
+    expect((await doctor(fresh.url)).wrong).toEqual({});
+    await fresh.sql("update longhaul.sweeps set swept_at = swept_at - interval '2 minutes'");
+    expect((await doctor(fresh.url)).wrong).toEqual({ sweeper: expect.stringMatching(/swept 12\d s ago/) });
+    await fresh.sql("delete from longhaul.wakes");
+    await fresh.sql(
+      "insert into longhaul.threads (thread_id, lease_until, state, created_at, updated_at) values ('died', now() - interval '2 minutes', 'running', now(), now())",
+    );
+    const { wrong } = await doctor(fresh.url);
+    expect([Object.keys(wrong), wrong["due threads"]]).toEqual([
+      ["due threads", "sweeper"],
+      expect.stringContaining("died"),
+    ]);
+    await sweep(ledger);
+    expect((await doctor(fresh.url)).wrong).toEqual({});
   });
 
   it("says that the ledger's clock was moved", async () => {

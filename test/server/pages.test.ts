@@ -193,6 +193,16 @@ describe("the inbox", () => {
     expect(await textOf(`${path}?done=already`)).toContain("Somebody decided before");
   });
 
+  it("lets nobody allow what this server cannot read", async () => {
+    const turned = (bytes: Uint8Array) => bytes.map((byte) => byte ^ 0x5a);
+    const bodyCodec = { encode: turned, decode: turned };
+    await payment(db.openLedger({ bodyCodec }), { action: "coded" }).graph.invoke({ amount: 1 }, thread("coded"));
+    const text = await textOf(`/inbox/approvals/${await openOf("coded")}`);
+    expect(text).toContain("that this server does not have");
+    expect(text).not.toContain('value="approved"');
+    expect((await ann.get("/inbox")).status).toBe(200);
+  });
+
   it("offers nothing once the deadline is over, though nobody has swept", async () => {
     const fresh = await testDatabase();
     const ledger = fresh.openLedger();

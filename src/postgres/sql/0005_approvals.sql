@@ -1,15 +1,17 @@
 -- Approvals: what a person is asked before something happens, and what they said.
 
 -- One row a request. Written by the run that asks, by whoever decides, and by the sweeper at its times; deleted only with its
--- thread. The id is made of the position and the arguments: asking again for the same action is the same row.
+-- thread. Asking again for the same action at the same place is the same row.
 create table {schema}.approvals (
   -- 32 hexadecimal digits: LangGraph's form of an interrupt's id, which is this one.
   id text primary key,
   seq bigint generated always as identity,
   thread_id text not null,
   generation integer not null,
-  -- The place that asks. Another request at the same place takes the place of this one.
+  -- The call site that asks: another request there takes the place of this one once a run has ended with it.
   place text not null,
+  -- The ordinal among equal requests of one task.
+  nth integer not null,
   node text not null,
   checkpoint_ns text not null,
   tool_call_id text,
@@ -18,7 +20,7 @@ create table {schema}.approvals (
   args bytea not null,
   args_hash bytea not null,
   -- JSON Schema of the arguments: edits are checked by it. Null: edits are not allowed, or anything is.
-  args_schema jsonb,
+  args_schema text,
   may_edit boolean not null,
   -- Who may decide: names, and roles as `role:NAME`; null for every user who is known.
   approvers text[],
@@ -48,6 +50,9 @@ create table {schema}.approvals (
   constraint decided_by_someone check (status not in ('approved', 'rejected', 'edited', 'expired') or decided_by is not null),
   constraint edit_has_args check (status <> 'edited' or edited_args is not null)
 ) with (fillfactor = 80);
+-- One request for one action: the task, the arguments, and the tool call or the ordinal among equal ones.
+create unique index approvals_standing on {schema}.approvals (thread_id, checkpoint_ns, action, args_hash, nth, (coalesce(tool_call_id, '')))
+  where status <> 'superseded';
 -- The approvals of a thread, in order; those that a moved head leaves behind.
 create index approvals_by_thread on {schema}.approvals (thread_id, seq);
 -- The inbox: what waits, the oldest first.

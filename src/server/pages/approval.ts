@@ -42,7 +42,7 @@ export function approvalPage(approval: Approval, history: readonly ApprovalEvent
 ${when(description !== undefined, () => html`<p class="prewrap">${name(description ?? "", 20_000)}</p>`)}
 <h2>Arguments</h2>
 ${is === "edited" ? diff(approval.args, approval.editedArgs) : argumentsOf(approval.args)}
-${open ? html`${decideForm(approval, visitor)}${when(approval.mayEdit && mayDecide(visitor.user, approval), () => editForm(approval, visitor))}` : outcome(approval)}
+${open ? html`${decideForm(approval, visitor)}${when(approval.mayEdit && approval.args !== undefined && mayDecide(visitor.user, approval), () => editForm(approval, visitor))}` : outcome(approval)}
 <dl class="facts">
 <dt>Asked by</dt><dd><a href="${runPath(threadId)}">${name(threadId)}</a> › ${name(node)}</dd>
 <dt>Asked</dt><dd>${time(requestedAt, readAt)}</dd>
@@ -83,6 +83,8 @@ function isShort(args: unknown): boolean {
 }
 
 function argumentsOf(args: unknown): Html {
+  if (args === undefined)
+    return html`<p class="soft">They are stored through a <span class="mono">bodyCodec</span> that this server does not have.</p>`;
   return html`<pre>${readableJson(args)}</pre>`;
 }
 
@@ -90,6 +92,8 @@ function decideForm(approval: Approval, visitor: Visitor): Html {
   if (!mayDecide(visitor.user, approval)) {
     return html`<p class="soft">Waits for ${(approval.approvers ?? []).map((one, i) => html`${i === 0 ? "" : " or "}${name(one, 80)}`)}; you are ${name(visitor.user.id, 80)}.</p>`;
   }
+  if (approval.args === undefined)
+    return html`<p class="soft">Decide where the arguments can be read: what nobody sees, nobody should allow.</p>`;
   return html`<form method="post" action="${approvalPath(approval.id)}/decide">${csrfField(visitor.csrf)}
 <label>Comment <span class="soft">(the agent is told)</span><input name="comment" maxlength="2000" autocomplete="off"></label>
 <div class="buttons"><button class="primary" name="status" value="approved">Approve</button><button class="danger" name="status" value="rejected">Reject</button></div></form>`;

@@ -24,6 +24,7 @@
  * @module
  */
 
+export { type CancelAnswer, cancelRun } from "./cancelRun.js";
 export type {
   Answer,
   Approval,
@@ -46,6 +47,7 @@ export type {
   Totals,
   WrapUp,
 } from "./core/budget.js";
+export type { CancelRequest } from "./core/cancel.js";
 export { currentStep, type StepContext } from "./core/context.js";
 export * from "./core/errors.js";
 export type { FailureClass } from "./core/failure.js";
@@ -78,6 +80,7 @@ export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/dur
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
+export { drain } from "./langgraph/liveRuns.js";
 export {
   type AnyOperation,
   type EffectOptions,
@@ -100,3 +103,4 @@ export {
   type SettleRequest,
   settle,
 } from "./operate.js";
+export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";

@@ -1,5 +1,6 @@
 // What an operator does to a ledger: settle a step whose outcome is not known, and redrive one that failed. The rules
 // are the same for a person as for a lookup; only the actor differs.
+import { liftCancel } from "./cancelRun.js";
 import { type BudgetState, LIMIT_NAMES, type Limits } from "./core/budget.js";
 import { checkLimits, storedLimits } from "./core/budgetOptions.js";
 import { createCodec } from "./core/codec.js";
@@ -167,10 +168,12 @@ async function findOpen(database: PooledDatabase, key: string, by: string): Prom
 }
 
 /**
- * Lets a thread go on from where it failed, after the cause is mended: its steps that failed for good become ready, and
- * the thread is woken. Every recorded success stays. Answers with the keys of those steps, none when nothing had failed.
+ * Lets a thread go on from where it failed, after the cause is mended, or from where it was cancelled: its steps that failed
+ * for good or were cancelled become ready, and the thread is woken. Every recorded success stays. Answers with the keys of
+ * those steps, none when nothing had failed.
  *
- * @throws NotFoundError for a thread that the ledger does not know, CompensatedError for one that is being undone.
+ * @throws NotFoundError for a thread that the ledger does not know, CompensatedError for one that is being undone,
+ * ThreadBusyError for one whose cancelled run has not stopped yet.
  */
 export async function redrive(
   ledger: Ledger,
@@ -186,7 +189,7 @@ export async function redrive(
       { threadId },
     );
   }
-  const redriven: string[] = [];
+  const redriven: string[] = [...((await liftCancel(database, threadId, by, reason)) ?? [])];
   for (const record of records.filter(mayRunAgain)) {
     if (await settleStep(database, record, { to: "READY", actor: by, reason, wake: true })) redriven.push(record.key);
   }

@@ -222,7 +222,9 @@ export class LedgerSaver extends PostgresSaver {
 const DELETE = `
 with gone as (delete from {schema}.checkpoints where thread_id = $1),
 blobs as (delete from {schema}.checkpoint_blobs where thread_id = $1),
-writes as (delete from {schema}.checkpoint_writes where thread_id = $1)
+writes as (delete from {schema}.checkpoint_writes where thread_id = $1),
+-- Without its checkpoints a thread would be given the input again that it was ordered with.
+taken as (update {schema}.starts set taken_at = {schema}.ledger_now() where thread_id = $1 and taken_at is null)
 delete from {schema}.heads where thread_id = $1`;
 
 function addressOf(config: RunnableConfig): Address {

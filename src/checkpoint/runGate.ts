@@ -3,8 +3,10 @@
 // it leaves the graph as GraphDrained, and whatever the run still sends, errors included, is dropped.
 import { GraphDrained } from "@langchain/langgraph";
 import { INTERRUPT, RESUME } from "@langchain/langgraph-checkpoint";
-import { LeaseLostError, type LonghaulError, StaleWriterError } from "../core/errors.js";
+import { cancelledError } from "../core/cancel.js";
+import { CancelledError, LeaseLostError, type LonghaulError, StaleWriterError } from "../core/errors.js";
 import { OPEN_OR_UNUSED } from "../postgres/approvals.js";
+import { isHeld, whyRefused } from "../postgres/cancels.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type Sight, type WriteGate } from "./gate.js";
 import { HeadPlace } from "./headPlace.js";
@@ -27,7 +29,7 @@ const NULL_TASK_ID = "00000000-0000-0000-0000-000000000000";
 const leaseOf = (epoch: string) => `
 lease as (
   select 1 as yes from {schema}.threads t, at
-  where t.thread_id = $1::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
+  where t.thread_id = $1::text and ${isHeld(epoch, "at.now")} for share of t
 )`;
 
 // $15: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
@@ -161,7 +163,7 @@ export class RunGate implements WriteGate {
       this.stored.add(row.ns, row.id);
       return;
     }
-    if (answer?.leased !== 1) throw this.#lose(leaseLost(row.threadId));
+    if (answer?.leased !== 1) throw this.#lose(await this.#whyRefused(database));
     throw this.#lose(
       new StaleWriterError(
         `Thread "${row.threadId}" was moved on by another writer since this run loaded it. This run stores nothing more; run the thread again.`,
@@ -186,7 +188,13 @@ export class RunGate implements WriteGate {
     const name = replace ? "run_writes_over" : "run_writes";
     const values = [...writesValues(row), this.run.ticket.epoch];
     const [answer] = await database.query<{ leased: number }>(name, PUT_WRITES[`${replace}`], values);
-    if (answer?.leased !== 1) throw this.#lose(leaseLost(row.threadId));
+    if (answer?.leased !== 1) throw this.#lose(await this.#whyRefused(database));
+  }
+
+  async #whyRefused(database: PooledDatabase): Promise<LonghaulError> {
+    const { ticket } = this.run;
+    const why = await whyRefused(database, ticket);
+    return "cancelled" in why ? cancelledError(ticket.threadId, why.cancelled) : leaseLost(ticket.threadId);
   }
 
   /** LangGraph would run the old task with the new answer under the old identity, and steps would replay (G18). */
@@ -217,7 +225,8 @@ export class RunGate implements WriteGate {
     const { threadId } = this.run.ticket;
     if (this.run.lost === undefined) this.run.lose(error);
     this.stored.wake();
-    return new GraphDrained(`longhaul:${JSON.stringify({ kind: "lost", threadId, message: error.message })}`);
+    const kind = error instanceof CancelledError ? "cancelled" : "lost";
+    return new GraphDrained(`longhaul:${JSON.stringify({ kind, threadId, message: error.message })}`);
   }
 }
 

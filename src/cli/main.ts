@@ -7,6 +7,7 @@ import { isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { approvalsCommand } from "./approvals.js";
 import { budgetCommand } from "./budget.js";
+import { cancelCommand } from "./cancel.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
@@ -33,6 +34,7 @@ for (const command of [
   traceCommand(),
   costsCommand(),
   reconcileCommand(),
+  cancelCommand(),
   redriveCommand(),
   compensateCommand(),
   budgetCommand(),

@@ -1,5 +1,6 @@
 // `longhaul runs`: the threads, what they are doing and what they cost.
 import type { Command } from "commander";
+import { redact } from "../core/failure.js";
 import { formatUsd } from "../core/price.js";
 import { listThreads, type ThreadSummary } from "../postgres/runs.js";
 import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
@@ -29,7 +30,8 @@ function toRow(thread: ThreadSummary): string[] {
   ];
 }
 
-function noteOf({ state, holder, error, dueAt, dueReason }: ThreadSummary): string {
+function noteOf({ state, holder, error, dueAt, dueReason, cancel }: ThreadSummary): string {
+  if (cancel !== undefined) return redact(`by ${cancel.by}${cancel.reason ? `: ${cancel.reason}` : ""}`).slice(0, 70);
   if (state === "running" && holder !== undefined) return `process ${holder.pid} on ${holder.host}`;
   if (dueAt !== undefined) return `run it again from ${showTime(dueAt)}: ${dueReason}`.slice(0, 70);
   if (state === "due") return "its process is gone; run it again";

@@ -4,10 +4,11 @@ import { BodyCodecError, NotFoundError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { checkId } from "../core/key.js";
 import { formatUsd, sumCosts } from "../core/price.js";
+import { type ThreadEvent, threadEvents } from "../postgres/cancels.js";
 import { listThreads } from "../postgres/runs.js";
 import { historyOf, type StepTrace, stepsOfThread } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
-import { printJson, printLine, printTable, showCost, showDuration } from "./output.js";
+import { printJson, printLine, printTable, showCost, showDuration, showTime } from "./output.js";
 
 interface ShowOptions extends ConnectOptions {
   readonly history?: boolean;
@@ -24,7 +25,10 @@ export function showCommand(): Command {
         if (thread === undefined)
           throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
         const steps = await stepsOfThread(database, threadId);
-        if (!options.json) return printSteps(thread.state, threadId, steps);
+        if (!options.json) {
+          printSteps(thread.state, threadId, steps);
+          return printEvents(await threadEvents(database, threadId));
+        }
         for (const step of steps) {
           const history = options.history ? { history: await historyOf(database, step.record.key) } : {};
           printJson({ ...toJson(step), ...history });
@@ -85,7 +89,7 @@ function printSteps(state: string, threadId: string, steps: readonly StepTrace[]
       record.position.node,
       record.kind === "llm" ? (record.usage?.model ?? record.name) : record.name,
       record.kind === "llm" ? "model" : record.effect,
-      record.state,
+      record.state === "RUNNING" && state === "cancel requested" ? "RUNNING, cancel requested" : record.state,
       String(record.attempt),
       showDuration(startedAt, endedAt),
       showCost(record.usage),
@@ -95,6 +99,12 @@ function printSteps(state: string, threadId: string, steps: readonly StepTrace[]
   const { costNanoUsd, unpriced } = sumCosts(steps.map((step) => step.record.usage));
   const unknown = unpriced === 0 ? "" : `, and ${unpriced} calls of unknown price`;
   printLine(`\nThread ${threadId}: ${state}, ${steps.length} steps, $${formatUsd(costNanoUsd)}${unknown}.`);
+}
+
+/** What people did to the thread as a whole. */
+function printEvents(events: readonly ThreadEvent[]): void {
+  for (const { kind, by, reason, at } of events)
+    printLine(redact(`${showTime(at)}  ${kind} by ${by}${reason === undefined ? "" : `: ${reason}`}`));
 }
 
 /** What a write came back with, short enough for a table. Reads and model answers are content, not receipts. */

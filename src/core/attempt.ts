@@ -195,6 +195,11 @@ function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: un
   const failure = recordFailure(error);
   const failures = claim.failures + 1;
   if (intent.effect === "read" && host.isControlFlow(error)) return { to: "READY", reason: "control flow", failure };
+  if (host.signal.aborted && error === host.signal.reason) {
+    // The step's code passed on why its signal was aborted: that says nothing about what had been sent.
+    const message = `The run was stopped while step "${intent.name}" was under way, so it may have happened.`;
+    return { to: "NEEDS_RECONCILIATION", failure: { name: "Stopped", message } };
+  }
   if (host.isControlFlow(error)) {
     const message = `Step "${intent.name}" was left by an interrupt, a Command or a drain inside its run, so it may have been sent. Ask before the step, not inside it.`;
     return { to: "NEEDS_RECONCILIATION", failure: { name: failure.name, message, code: LEFT_BY_CONTROL_FLOW } };
@@ -211,6 +216,8 @@ function outcomeOf<O>(call: StepCall<O>, host: StepHost, claim: Claim, error: un
     const later = call.idempotent === true ? { dueInMs: backoffMs(failures, error) } : {};
     return { to: "NEEDS_RECONCILIATION", failure, ...later };
   }
+  // Nothing was sent, and a run that was stopped does not try again: the next one does.
+  if (verdict !== "permanent" && host.signal.aborted) return { to: "READY", reason: "the run was stopped", failure };
   if (verdict === "permanent" || !again || !host.mayRetry()) return { to: "FAILED_PERMANENT", failure };
   return { to: "RETRY_SCHEDULED", dueInMs: backoffMs(failures, error), failure };
 }

@@ -4,7 +4,7 @@ import type { CallBreaker } from "./breaker.js";
 import type { Amounts, Purse } from "./budget.js";
 import type { Codec } from "./codec.js";
 import type { StepContext } from "./context.js";
-import type { RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
+import type { Refused, RunTicket, StepEvent, StepIntent, StepLedger, StepRecord } from "./ledger.js";
 import type { Lookup } from "./lookup.js";
 import type { Classifier, RetryPolicy } from "./retry.js";
 import type { Usage } from "./step.js";
@@ -59,8 +59,8 @@ export interface StepHost {
   pause(asked: readonly Asked[]): never;
   /** Waits for a time, in the process when it is near, else leaves the graph until then. */
   waitUntil(dueAt: Date, reason: string, key: string): Promise<void>;
-  /** Leaves the graph because this run has lost its thread. */
-  lost(): never;
+  /** Leaves the graph because this run has lost its thread, or was cancelled. */
+  refused(why: Refused): never;
   /** Throws when the run was lost or aborted. */
   assertLive(): void;
   isControlFlow(error: unknown): boolean;

@@ -146,7 +146,7 @@ export class AlreadyDecidedError extends LonghaulError {
   override readonly status = 409;
 }
 
-/** The step was cancelled; nothing of it will run. */
+/** The thread was cancelled, and runs nothing until somebody lets it go on; or the step was, and nothing of it will run. */
 export class CancelledError extends LonghaulError {
   readonly code = "CANCELLED";
   override readonly status = 409;
@@ -161,6 +161,12 @@ export class CompensatedError extends LonghaulError {
 /** Another run holds the thread. */
 export class ThreadBusyError extends LonghaulError {
   readonly code = "THREAD_BUSY";
+  override readonly status = 409;
+}
+
+/** The thread id, or the event, has started something else. Nothing was started. */
+export class StartConflictError extends LonghaulError {
+  readonly code = "START_CONFLICT";
   override readonly status = 409;
 }
 

@@ -34,7 +34,9 @@ export async function executeStep<O>(call: StepCall<O>, host: StepHost): Promise
 
 async function perform<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   if (call.intent.effect === "read" && call.intent.kind !== "llm") {
-    const known = await host.ledger.find(call.intent.key);
+    const found = await host.ledger.findRead(host.ticket, call.intent.key);
+    if (!("existing" in found)) host.refused(found);
+    const known = found.existing;
     if (known?.output !== undefined) return replay(call, host, known);
     // A read that is recorded without a result waits for a time that was too far off to wait for in the process.
     if (known === undefined) return readStep(call, host);
@@ -68,7 +70,7 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
       await tellBreaker(call, host, passage);
       const output = codecOf(call).encode(value, `output of ${intent.name}`);
       const stored = await host.ledger.recordRead(host.ticket, intent, output, performance.now() - askedMs);
-      if ("lost" in stored) host.lost();
+      if (!("output" in stored)) host.refused(stored);
       announce("recorded", call, host, undefined);
       return codecOf(call).decode(stored.output) as O;
     } catch (error) {
@@ -129,7 +131,7 @@ async function claimedStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
   let answer =
     (await askedAboutHistory(call, host)) ?? (await ledger.begin(ticket, call.intent, randomUUID(), { undo }));
   for (;;) {
-    if ("lost" in answer) host.lost();
+    if ("lost" in answer || "cancelled" in answer) host.refused(answer);
     if ("closed" in answer) {
       throw new CompensatedError(`Thread "${ticket.threadId}" is being undone and takes no new write.`, stepOf(call));
     }
@@ -163,10 +165,10 @@ async function askedAboutHistory<O>(call: StepCall<O>, host: StepHost): Promise<
   if (call.intent.effect !== "write" || call.undo === true) return undefined;
   const overtaken = await host.overtakenWrite();
   if (overtaken === undefined || (await host.ledger.find(call.intent.key)) !== undefined) return undefined;
-  await host.ledger.beginWaiting(host.ticket, call.intent, overtaken.key);
+  const refused = await host.ledger.beginWaiting(host.ticket, call.intent, overtaken.key);
   const existing = await host.ledger.find(call.intent.key);
-  // Nothing was recorded: it is we who were overtaken.
-  return existing === undefined ? host.lost() : { existing };
+  // Nothing was recorded: it is we who were overtaken, or cancelled.
+  return existing === undefined ? host.refused(refused ?? { lost: "lease" }) : { existing };
 }
 
 async function reread<O>(call: StepCall<O>, host: StepHost): Promise<{ existing: StepRecord }> {

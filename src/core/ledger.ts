@@ -4,11 +4,13 @@
 //      the caller asks again with the same claim id, and the answer is the same).
 //   2. Every change of a step is a compare-and-set on its state and attempt, within the transition table of step.ts,
 //      and appends to the step's history in the same transaction.
-//   3. A claim checks in its own transaction that the caller still holds the thread's lease (G2).
+//   3. A claim checks in its own transaction that the caller still holds the thread's lease (G2), and that nobody has
+//      cancelled the run.
 //   4. Time is the ledger's own: leases, due times and settle times never depend on a worker's clock.
 //   5. While a step is in doubt it can be neither READY, nor FAILED_PERMANENT, nor CANCELLED (G9).
 //   6. What needs a wake writes the wake in the same transaction (G15).
 import type { Breakers } from "./breaker.js";
+import type { CancelRequest } from "./cancel.js";
 import type { RecordedFailure } from "./errors.js";
 import type { Effect, StepKind, StepPosition, StepState, Usage } from "./step.js";
 
@@ -139,17 +141,22 @@ export type BeginAnswer =
   | { readonly alike: readonly string[] }
   /** The thread is being undone: it takes no new write. */
   | { readonly closed: true }
-  | { readonly lost: "lease" };
+  | Refused;
+
+/** The run may do nothing more: the thread is another's, or was cancelled. */
+export type Refused = { readonly lost: "lease" } | { readonly cancelled: CancelRequest };
 
 export interface StepLedger {
   readonly namespace: string;
   readonly breakers: Breakers;
   now(): Promise<Date>;
   find(key: string): Promise<StepRecord | undefined>;
+  /** What is recorded of a read that is about to be made; refused when the thread was cancelled. */
+  findRead(ticket: RunTicket, key: string): Promise<{ readonly existing: StepRecord | undefined } | Refused>;
   /** Writes the intent of a step that is not recorded yet, as its first attempt; else tells what is recorded. */
   begin(ticket: RunTicket, intent: StepIntent, claimId: string, options?: BeginOptions): Promise<BeginAnswer>;
   /** Records the step as waiting for a person, who says whether `siblingKey`'s result is reused. */
-  beginWaiting(ticket: RunTicket, intent: StepIntent, siblingKey: string): Promise<void>;
+  beginWaiting(ticket: RunTicket, intent: StepIntent, siblingKey: string): Promise<Refused | undefined>;
   /** Claims a recorded step again. The intent's input replaces the recorded one (only ever before any send). */
   claimAgain(
     ticket: RunTicket,
@@ -167,7 +174,7 @@ export interface StepLedger {
     intent: StepIntent,
     output: string,
     tookMs: number,
-  ): Promise<{ output: string } | { lost: "lease" }>;
+  ): Promise<{ output: string } | Refused>;
   /** A success that came after its attempt was fenced or given up: a fact, accepted unless the step is final (G21). */
   recordLateSuccess(claim: Claim, output: string): Promise<"accepted" | "kept as evidence">;
   /** Compare-and-set by something that holds no claim. False when the step has moved on. */
@@ -205,13 +212,17 @@ export type RunPurpose = "run" | "update";
 /** What a run is a run of. */
 export interface RunOf {
   /** The name of its graph, by which a worker finds the code again. */
-  readonly graph: string;
+  readonly graph: string | undefined;
   /** The outermost thread that it runs inside of: that one is woken in its place. */
   readonly rootThread?: string | undefined;
+  /** The thread in whose run it is. */
+  readonly parentThread?: string | undefined;
 }
 
 export type AcquireAnswer =
-  | { readonly ticket: RunTicket; readonly tookOver: boolean }
+  | { readonly ticket: RunTicket; readonly tookOver: boolean; readonly ordered: boolean }
+  /** Somebody cancelled the thread: nothing is run on it. */
+  | { readonly cancelled: CancelRequest }
   | {
       readonly busy: {
         readonly leaseUntil: Date;
@@ -225,9 +236,17 @@ export type AcquireAnswer =
 export interface RunLedger {
   /** Takes the thread's lease or says who has it. Starting a run clears the thread's wake; an update leaves it. */
   acquire(threadId: string, runId: string, leaseMs: number, purpose: RunPurpose, of?: RunOf): Promise<AcquireAnswer>;
-  renew(ticket: RunTicket, leaseMs: number): Promise<boolean>;
-  /** Gives the thread free. Without `end` the thread is left in the state it had before. */
-  release(ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure): Promise<void>;
+  /** False when the lease is over or another's. The answer is how a run learns that it is to stop. */
+  renew(ticket: RunTicket, leaseMs: number): Promise<boolean | { readonly cancelled: CancelRequest }>;
+  /** Whether somebody has cancelled the run. */
+  cancelOf(ticket: RunTicket): Promise<CancelRequest | undefined>;
+  /**
+   * Gives the thread free. Without `end` the thread is left in the state it had before. A thread that was cancelled is then
+   * cancelled, unless its graph had come to its end. With `wake` it is due at once.
+   */
+  release(ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure, wake?: string): Promise<void>;
+  /** The input that the thread was ordered with. */
+  orderedInput(threadId: string): Promise<{ readonly input: string; readonly inputHash: string } | undefined>;
   /** The thread should run again from then on. */
   wake(threadId: string, dueAt: Date, reason: string): Promise<void>;
 }

@@ -55,7 +55,8 @@ const TRANSITIONS: Readonly<Record<StepState, readonly StepState[]>> = {
   COMPENSATING: ["COMPENSATED"],
   COMPENSATED: [],
   FAILED_PERMANENT: ["READY"],
-  CANCELLED: [],
+  // A cancel is lifted, as a failure is redriven.
+  CANCELLED: ["READY"],
 };
 
 /** Whether a step may go from one state to another. `null` is "not yet recorded". */

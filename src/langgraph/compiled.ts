@@ -1,5 +1,6 @@
 // What of LangGraph's compiled graphs this package uses or replaces.
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { RunControl } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 
 /** What compiled graphs and agents built on them have in common. */
@@ -27,7 +28,7 @@ export interface Compiled extends DurableTarget {
   bulkUpdateState(config: RunOptions, supersteps: unknown): Promise<RunnableConfig>;
   withConfig(config: object): Compiled;
 }
-export type RunOptions = RunnableConfig & { durability?: string; checkpointDuring?: boolean };
+export type RunOptions = RunnableConfig & { durability?: string; checkpointDuring?: boolean; control?: RunControl };
 
 /** Where a durable graph keeps what it was told. */
 export const DURABLE = Symbol.for("langgraph-longhaul.durable");

@@ -12,11 +12,13 @@ import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
-import { Run, startRun } from "./run.js";
+import { orderedInput } from "./orderedInput.js";
+import { Run } from "./run.js";
 import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
+import { takeThread } from "./takeThread.js";
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
 const lent = new AsyncLocalStorage<BaseCheckpointSaver>();
@@ -122,15 +124,14 @@ interface OwnRun {
 async function* holdThread(
   graph: Compiled,
   settings: RunSettings,
-  given: unknown,
+  asked: unknown,
   options: RunOptions,
   { threadId, outer, span, stream }: OwnRun,
 ): AsyncGenerator<unknown> {
   const { ledger, resumeAs } = settings;
   const { approvals } = await ledger[LEDGER_PARTS].open();
-  const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, given, options);
-  const rootThread = outer.at(-1)?.threadId;
-  const run = await startRun(ledger, threadId, options, { graph: graphName(graph, settings, options), rootThread });
+  const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, asked, options);
+  const run = await takeThread(ledger, threadId, options, { graph: graphName(graph, settings, options), outer });
   run.onFork = settings.onFork;
   run.effects = settings.effects;
   run.span = span;
@@ -138,14 +139,15 @@ async function* holdThread(
   try {
     for (const around of outer) around.innerThreads.add(threadId);
     const around = outer.length === 0 ? undefined : (purseOf(options) ?? outer[0]?.purse);
-    run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(input));
+    const given = await orderedInput(graph, run, input, options);
+    run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(given));
     run.wrapUpNode = settings.budget?.wrapUp?.node;
-    await refuseNothingToGoOn(graph, input, options, threadId);
-    await refuseResumeOffHead(graph, input, options, threadId);
-    const asked = await withoutStrayResume(graph, input, options, threadId);
+    await refuseNothingToGoOn(graph, given, options, threadId);
+    await refuseResumeOffHead(graph, given, options, threadId);
+    const taken = await withoutStrayResume(graph, given, options, threadId);
     // The ledger's checkpointer does it with the checkpoint itself.
-    if (isNewInput(asked) && graph.checkpointer !== ledger[LEDGER_PARTS].saver) await run.approvals.leaveAll(threadId);
-    yield* stream(asked, bind(graph, ledger, run, options));
+    if (isNewInput(taken) && graph.checkpointer !== ledger[LEDGER_PARTS].saver) await run.approvals.leaveAll(threadId);
+    yield* stream(taken, bind(graph, ledger, run, options, outer));
     if (run.lost !== undefined) throw run.leave();
     if (run.stoppedBy !== undefined) throw run.stoppedBy;
   } catch (error) {
@@ -170,7 +172,13 @@ function durabilityOf(graph: Compiled, options: RunOptions | undefined): string 
 }
 
 /** The options of a run, with its checkpointer, its meter and its signal. */
-function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | undefined): RunOptions {
+function bind(
+  graph: Compiled,
+  ledger: Ledger,
+  run: Run,
+  options: RunOptions | undefined,
+  outer: readonly Run[],
+): RunOptions {
   const { saver } = ledger[LEDGER_PARTS];
   let checkpointer = graph.checkpointer as BaseCheckpointSaver;
   if (checkpointer === saver) {
@@ -181,6 +189,9 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     run.saver = foreignKnowledge(checkpointer);
     run.unguarded = true;
   }
+  // A nested graph is handed its outer run's, which would stop there.
+  if (options?.control !== undefined && outer.every(({ control }) => control !== options.control))
+    run.adopt(options.control);
   run.addressed = options?.configurable?.["checkpoint_id"] !== undefined;
   const { checkpointDuring: _, ...rest } = options ?? {};
   const meter = new Meter(run);
@@ -189,9 +200,14 @@ function bind(graph: Compiled, ledger: Ledger, run: Run, options: RunOptions | u
     // What a client says here would otherwise pass for the thread that the run has.
     metadata: { ...options?.metadata, thread_id: run.threadId },
     callbacks: withMeter(options?.callbacks, meter),
-    signal: options?.signal === undefined ? run.signal : AbortSignal.any([options.signal, run.signal]),
+    signal: anySignal([options?.signal, run.signal, ...outer.map(({ signal }) => signal)]),
+    control: run.control,
     configurable: { ...withoutForged(options?.configurable), __pregel_checkpointer: checkpointer, [METER]: meter },
   };
+}
+
+function anySignal(signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((signal) => signal !== undefined));
 }
 
 /**

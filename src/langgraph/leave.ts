@@ -14,9 +14,10 @@ export interface DrainReason {
   /**
    * `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another.
    * `unrecorded`: the database could not be reached; run it again when it is back. `limit`: a budget was used up, and what
-   * should have ended with what there was is not here. `idle`: nothing happened for the budget's `idleMs`.
+   * should have ended with what there was is not here. `idle`: nothing happened for the budget's `idleMs`. `cancelled`: somebody
+   * cancelled the thread. `shutdown`: the process is stopping; the thread is due at once.
    */
-  readonly kind: "due" | "busy" | "lost" | "unrecorded" | "limit" | "idle";
+  readonly kind: "due" | "busy" | "lost" | "unrecorded" | "limit" | "idle" | "cancelled" | "shutdown";
   readonly threadId: string;
   readonly message: string;
   /** ISO 8601, database time. */

@@ -180,9 +180,10 @@ export class Meter extends GraphCallbackHandler {
     this.#spans.fails(runId, error);
   }
 
-  /** Where a call begins. Throws what its code has left with already: nothing is sent after a pause. */
+  /** Where a call begins. Throws what its code has left with already: nothing is sent after a pause, or after a cancel. */
   #mayCall(runId: string): { scope: StepScope | undefined } {
     const scope = this.placeOf(runId)?.scope;
+    if (this.run.lost !== undefined) scope?.leave(this.run.leave());
     scope?.enter();
     return { scope };
   }
@@ -219,6 +220,9 @@ export class Meter extends GraphCallbackHandler {
     const purse = this.purseAt(runId);
     const { threadId, innerThreads, wrapUpNode } = this.run;
     const thread = String(metadata["thread_id"] ?? threadId);
+    // Our own checkpointer tells of a cancel between two supersteps; another one tells nothing.
+    if (this.run.unguarded && node !== START) await this.run.lookForCancel().catch(() => undefined);
+    if (this.run.lost !== undefined) this.placeOf(runId)?.scope.leave(this.run.leave());
     if (purse === undefined || innerThreads.has(thread)) return;
     if (node === wrapUpNode && thread === threadId && !ns.includes("|")) await this.run.purse?.beginWrapUp();
     if (!purse.limitsSupersteps || node === START) return;

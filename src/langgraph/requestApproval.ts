@@ -11,7 +11,7 @@ import {
 } from "../core/approval.js";
 import { checkPolicy, checkRequest, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import type { StepScope } from "../core/context.js";
-import { CancelledError, LeaseLostError } from "../core/errors.js";
+import { LeaseLostError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import { sha256 } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
@@ -70,10 +70,6 @@ export async function askAt(place: Place, scope: StepScope, asked: AskedHere): P
   );
   const decision = decisionOf(approval);
   if (decision === undefined) {
-    if (approval.status === "cancelled")
-      throw new CancelledError(`The request for approval of "${intent.action}" was cancelled.`, {
-        threadId: place.run.threadId,
-      });
     const pause = pauseFor(approval, node);
     scope.leave(pause);
     throw pause;

@@ -1,17 +1,19 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
 import { randomUUID } from "node:crypto";
-import type { RunnableConfig } from "@langchain/core/runnables";
+import { type GraphDrained, RunControl } from "@langchain/langgraph";
 import type { ApprovalLedger } from "../core/approval.js";
 import type { BudgetLedger } from "../core/budget.js";
+import { type CancelRequest, cancelledError } from "../core/cancel.js";
 import type { Effects } from "../core/effect.js";
-import type { LonghaulError, RecordedFailure } from "../core/errors.js";
+import { CancelledError, LeaseLostError, type LonghaulError, type RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
-import type { RunEnd, RunLedger, RunOf, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { Refused, RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import { drained, drainReason, isDrained } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
+import { type LiveRun, liveRunsOf } from "./liveRuns.js";
 import type { RunPurse } from "./runPurse.js";
 import type { RunSpan } from "./runSpan.js";
 
@@ -28,7 +30,12 @@ export interface ThreadEnd {
   readonly failure?: RecordedFailure;
 }
 
-export class Run implements RunBinding {
+/** The runs around a new one, the innermost first. */
+interface Around {
+  readonly outer: readonly Run[];
+}
+
+export class Run implements RunBinding, LiveRun {
   readonly steps: StepLedger;
   readonly budgets: BudgetLedger;
   readonly approvals: ApprovalLedger;
@@ -63,11 +70,17 @@ export class Run implements RunBinding {
   /** What the graph declares, by name. */
   effects: Effects = new Map();
   #retriesLeft = RETRIES_PER_RUN;
+  /** The thread was ordered with an input, which its first run takes. */
+  readonly ordered: boolean;
+  /** LangGraph's own way to stop between supersteps. */
+  control = new RunControl();
+  readonly #outer: readonly Run[];
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();
   readonly #lease: HeldLease;
   #lost: LonghaulError | undefined;
   #stoppedBy: Error | undefined;
+  #drain: GraphDrained | undefined;
 
   private constructor(
     readonly ledger: Ledger,
@@ -75,8 +88,11 @@ export class Run implements RunBinding {
     ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger },
     grantedAt: ReturnType<typeof moment>,
     readonly purpose: RunPurpose,
+    { ordered, outer }: { ordered: boolean } & Around,
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
+    this.ordered = ordered;
+    this.#outer = outer;
     this.steps = ports.steps;
     this.budgets = ports.budgets;
     this.approvals = ports.approvals;
@@ -85,10 +101,15 @@ export class Run implements RunBinding {
     this.#lease = holdLease({
       leaseMs,
       grantedAt,
-      renew: () => ports.runs.renew(ticket, leaseMs),
+      renew: async () => {
+        const answer = await ports.runs.renew(ticket, leaseMs);
+        if (typeof answer === "object") this.cancel(answer.cancelled);
+        return answer !== false;
+      },
       onLost: (error) => this.lose(error),
       what: `the run of thread "${ticket.threadId}"`,
     });
+    if (purpose === "run") liveRunsOf(ledger).add(this);
   }
 
   /** Takes the thread's lease, or says until when another run has it. */
@@ -96,18 +117,24 @@ export class Run implements RunBinding {
     ledger: Ledger,
     threadId: string,
     purpose: RunPurpose = "run",
-    of?: RunOf,
+    { graph, outer = [] }: { readonly graph?: string; readonly outer?: readonly Run[] } = {},
   ): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
+    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId };
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
+    if ("cancelled" in answer) {
+      // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.
+      for (const run of outer) await run.lookForCancel();
+      throw outer.find(({ lost }) => lost !== undefined)?.leave() ?? cancelledError(threadId, answer.cancelled);
+    }
     if ("busy" in answer) {
       const { leaseUntil, pid, host } = answer.busy;
       const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
       return { busyUntil: leaseUntil, by: `process ${pid} on ${host}`, wakeWhenFree };
     }
-    return new Run(ledger, answer.ticket, ports, askedAt, purpose);
+    return new Run(ledger, answer.ticket, ports, askedAt, purpose, { ordered: answer.ordered, outer });
   }
 
   get threadId(): string {
@@ -120,16 +147,58 @@ export class Run implements RunBinding {
     return this.#lost;
   }
 
-  /** Aborted when the thread is lost. */
+  /** Aborted when the thread is lost or cancelled, and when the run is stopped. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
+  /** The run does nothing more. One that was cancelled keeps its thread until what is under way has ended. */
   lose(error: LonghaulError): void {
     if (this.#lost !== undefined) return;
     this.#lost = error;
-    this.#lease?.stop();
-    this.#controller.abort(error);
+    const cancelled = error instanceof CancelledError;
+    if (!cancelled) this.#lease?.stop();
+    this.#controller.abort(cancelled ? this.leave() : error);
+  }
+
+  cancel(request: CancelRequest): void {
+    if (this.purpose === "run") this.lose(cancelledError(this.threadId, request));
+  }
+
+  /** The ledger refused something that the run was about to do. */
+  refused(why: Refused): void {
+    if ("cancelled" in why) this.cancel(why.cancelled);
+    else this.lose(new LeaseLostError(`The thread "${this.threadId}" was taken over by another run.`));
+  }
+
+  /** Learns from the ledger whether somebody has cancelled the run. */
+  async lookForCancel(): Promise<void> {
+    const cancelled = await this.#runs.cancelOf(this.ticket);
+    if (cancelled !== undefined) this.cancel(cancelled);
+  }
+
+  orderedInput(): ReturnType<RunLedger["orderedInput"]> {
+    return this.#runs.orderedInput(this.threadId);
+  }
+
+  /** What a step leaves with that would start after the process was asked to stop. */
+  get drain(): Error | undefined {
+    return this.#drain ?? this.#outer.map(({ drain }) => drain).find((drain) => drain !== undefined);
+  }
+
+  /** Uses the caller's own way to stop between supersteps. */
+  adopt(control: RunControl): void {
+    this.control = control;
+    if (this.#drain !== undefined) control.requestDrain(this.#drain.reason);
+  }
+
+  /** Has the run stop before its next step, or its next superstep. */
+  requestDrain(): void {
+    if (this.#drain !== undefined || this.purpose !== "run") return;
+    const message = `The process that runs thread "${this.threadId}" is stopping. The thread is due, and goes on with null as input.`;
+    const left = drained({ kind: "shutdown", threadId: this.threadId, message });
+    this.#drain = left;
+    this.control.requestDrain(left.reason);
   }
 
   /** Settles plain calls that were begun so long ago. */
@@ -151,10 +220,11 @@ export class Run implements RunBinding {
     return this.#retriesLeft-- > 0;
   }
 
-  /** What a run that lost its thread leaves with. */
+  /** What a run that lost its thread, or was cancelled, leaves with. */
   leave(): Error {
     const message = this.#lost?.message ?? "The run has ended.";
-    return drained({ kind: "lost", threadId: this.threadId, message });
+    const kind = this.#lost instanceof CancelledError ? "cancelled" : "lost";
+    return drained({ kind, threadId: this.threadId, message });
   }
 
   /** What a step leaves with that could not reach the ledger: what it did is known at its next run, or asked about. */
@@ -176,13 +246,19 @@ export class Run implements RunBinding {
     await Promise.allSettled(this.open.values());
     await this.purse?.time.close();
     this.#lease?.stop();
-    if (this.#lost !== undefined) return;
+    if (this.#lost === undefined || this.#lost instanceof CancelledError) await this.#release(error);
+    liveRunsOf(this.ledger).delete(this);
+  }
+
+  async #release(error: unknown): Promise<void> {
     const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
     if (this.purpose === "run") await this.#closeUnasked(end === "done");
     const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : undefined);
+    // A thread that runs inside another is gone on with by that one.
+    const wake = drainReason(error)?.kind === "shutdown" && this.#outer.length === 0 ? SHUTDOWN : undefined;
     await this.#runs
-      .release(this.ticket, end, failure)
-      .catch(() => this.#runs.release(this.ticket, end))
+      .release(this.ticket, end, failure, wake)
+      .catch(() => this.#runs.release(this.ticket, end, undefined, wake))
       .catch(() => undefined);
   }
 
@@ -201,31 +277,16 @@ export class Run implements RunBinding {
 
   #endedAs(error: unknown): RunEnd {
     const reason = drainReason(error)?.kind;
+    // A graph that ran inside can have been cancelled alone: this one has failed then.
+    const cancelled = [this, ...this.#outer].some(({ lost }) => lost instanceof CancelledError);
+    if (reason === "cancelled") return cancelled ? "cancelled" : "failed";
+    // Without a reason of ours it was the caller's own RunControl, such as a worker's that is stopped.
+    if (reason === "shutdown" || (reason === undefined && isDrained(error))) return "due";
     if (this.interrupted || reason === "limit" || reason === "idle") return "waiting";
-    // Asked to stop by its process, which has left a wake for another one to go on.
-    if (this.dueAt !== undefined || (reason === undefined && isDrained(error))) return "due";
+    if (this.dueAt !== undefined) return "due";
     return error === undefined ? "done" : "failed";
   }
 }
 
-/** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
-export async function startRun(ledger: Ledger, threadId: string, options: RunnableConfig, of: RunOf): Promise<Run> {
-  const onServer = options.metadata?.["langgraph_host"] !== undefined;
-  const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
-  for (;;) {
-    const run = await Run.start(ledger, threadId, "run", of);
-    if (!("busyUntil" in run)) return run;
-    if (performance.now() < giveUpAt) {
-      await new Promise((resolve) => setTimeout(resolve, BUSY_LOOK_MS));
-      options.signal?.throwIfAborted();
-      continue;
-    }
-    if (onServer) await run.wakeWhenFree();
-    const dueAt = run.busyUntil.toISOString();
-    const message = `Thread "${threadId}" is being run by ${run.by} until ${dueAt} at least. Nothing was done.`;
-    throw drained({ kind: "busy", threadId, dueAt, message });
-  }
-}
-
-/** How often a run on a server looks whether the thread is free. */
-const BUSY_LOOK_MS = 250;
+/** Why a thread is due whose process was told to stop. */
+const SHUTDOWN = "its process was stopping";

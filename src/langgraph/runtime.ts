@@ -6,7 +6,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { getConfig, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { StepHost } from "../core/call.js";
 import { StepScope } from "../core/context.js";
-import { LeaseLostError, NotInDurableGraphError, StepUsageError } from "../core/errors.js";
+import { NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
 import { drained, isControlFlow, paused } from "./leave.js";
@@ -175,6 +175,7 @@ export function hostAt(place: Place, scope?: StepScope): StepHost {
   const assertLive = () => {
     if (run.lost !== undefined) throw run.leave();
     if (signal.aborted) throw signal.reason;
+    if (run.drain !== undefined) throw run.drain;
     if (run.ended) {
       throw new StepUsageError(
         `A step was opened in node "${position.node}" after its run had ended. Await every step.`,
@@ -204,8 +205,8 @@ export function hostAt(place: Place, scope?: StepScope): StepHost {
       throw paused(asked);
     },
     waitUntil: (dueAt, reason, key) => waitUntil(place, dueAt, reason, key),
-    lost: () => {
-      run.lose(new LeaseLostError(`The thread "${run.threadId}" was taken over by another run.`));
+    refused: (why) => {
+      run.refused(why);
       throw run.leave();
     },
     assertLive,
@@ -223,6 +224,7 @@ export function hostAt(place: Place, scope?: StepScope): StepHost {
 /** Near times are waited for here, on the ledger's clock; for far ones the thread is left and woken. */
 async function waitUntil({ run, signal, purse }: Place, dueAt: Date, reason: string, key: string): Promise<void> {
   for (;;) {
+    if (run.drain !== undefined) throw run.drain;
     const leftMs = dueAt.getTime() - (await run.steps.now()).getTime();
     if (leftMs <= 0) return;
     if (leftMs > IN_PROCESS_WAIT_MS) {

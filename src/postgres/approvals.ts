@@ -37,7 +37,7 @@ known as (
     decided_by = case when a.status = 'pending' and a.deadline_at <= at.now then 'system:timeout' else a.decided_by end,
     decided_at = case when a.status = 'pending' and a.deadline_at <= at.now then at.now else a.decided_at end
   from lease, at where a.thread_id = $2 and a.checkpoint_ns = $6::text and a.action = $8::text and a.args_hash = $11::bytea
-    and a.nth = $20::int and a.tool_call_id is not distinct from $7::text and a.status <> 'superseded'
+    and a.nth = $20::int and a.tool_call_id is not distinct from $7::text and a.status not in ('superseded', 'cancelled')
   returning a.id, a.status = 'expired' and a.decided_at = at.now as expires
 ),
 adopted as (

@@ -9,10 +9,12 @@ import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { createApprovals } from "./approvals.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
+import { cancelOfRun } from "./cancels.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
-import { findStep, lastWrite, stepsOfThread } from "./stepRows.js";
+import { orderedInput } from "./starts.js";
+import { findRead, findStep, lastWrite, stepsOfThread } from "./stepRows.js";
 import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
 
 /** Whatever PostgreSQL throws reaches the core as one kind of error: the ledger could not do its part. */
@@ -50,6 +52,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     breakers: createBreakers(database, namespace),
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
+    findRead: (ticket, key) => findRead(database, ticket, key),
     begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),
     beginWaiting: (ticket, intent, siblingKey) => beginWaiting(database, ticket, intent, siblingKey),
     claimAgain: (ticket, seen, intent, claimId, reason, options) =>
@@ -70,7 +73,9 @@ export function createRunLedger(database: Database): RunLedger {
   return {
     acquire: (threadId, runId, leaseMs, purpose, of) => acquireRun(database, threadId, runId, leaseMs, purpose, of),
     renew: (ticket, leaseMs) => renewRun(database, ticket, leaseMs),
-    release: (ticket, end, failure) => releaseRun(database, ticket, end, failure),
+    cancelOf: (ticket) => cancelOfRun(database, ticket),
+    release: (ticket, end, failure, wake) => releaseRun(database, ticket, end, failure, wake),
     wake: (threadId, dueAt, reason) => wakeThread(database, threadId, dueAt, reason),
+    orderedInput: (threadId) => orderedInput(database, threadId),
   };
 }

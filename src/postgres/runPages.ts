@@ -4,7 +4,7 @@ import type { BudgetState } from "../core/budget.js";
 import type { StepState } from "../core/step.js";
 import { type BudgetRow, STATE, toState } from "./budgetRows.js";
 import type { Database } from "./pool.js";
-import type { RunState } from "./runs.js";
+import { type RunState, SHOWN_STATE } from "./runs.js";
 import { TRACED, type TracedStep, type TraceRow, toTraced } from "./trace.js";
 
 const OWN_BUDGETS = `${STATE} where b.scope = any($1::text[])`;
@@ -75,8 +75,8 @@ export async function spendingOverTime(database: Database, threadId: string, par
 }
 
 const STATES = `
-select case when state = 'running' and lease_until <= {schema}.ledger_now() then 'due' else state end as state, count(*)::int as threads
-from {schema}.threads group by 1`;
+select ${SHOWN_STATE} as state, count(*)::int as threads
+from {schema}.threads t, (select {schema}.ledger_now() as now) at group by 1`;
 
 /** How many threads there are in each state. */
 export async function countThreads(database: Database): Promise<Map<RunState, number>> {

@@ -1,23 +1,30 @@
 // The lease of a thread: one run at a time. The epoch fences: every claim, put and putWrites of a run checks it in
 // its own transaction, so a run that lost its thread can change nothing, however late it wakes up.
+import type { CancelRequest } from "../core/cancel.js";
 import type { RecordedFailure } from "../core/errors.js";
 import type { AcquireAnswer, RunEnd, RunOf, RunPurpose, RunTicket } from "../core/ledger.js";
+import { CANCEL_COLUMNS, type CancelColumns, cancelCameTooLate, finishCancel, toCancel } from "./cancels.js";
 import { describeHolder, type Holder, isProvenDead } from "./holder.js";
 import { errorJson } from "./outcomes.js";
 import type { Database } from "./pool.js";
 
-export type RunState = RunEnd | "running";
+/** `cancel requested`: a run is still at work, and is being told. */
+export type RunState = RunEnd | "running" | "cancel requested";
 
 const ACQUIRE = `
 with at as materialized (select {schema}.ledger_now() as now),
 taken as (
-  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, created_at, updated_at, graph, root_thread)
-  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, now, now, $6::text, $7::text from at
+  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, parent_thread_id, created_at, updated_at, graph, root_thread)
+  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, $8::text, now, now, $6::text, $7::text from at
+  where not exists (select from {schema}.threads p where p.thread_id = $8 and p.cancel_requested_at is not null)
   on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
     holder = excluded.holder, updated_at = excluded.updated_at,
-    state = case when $5 then 'running' else t.state end, error = case when $5 then null else t.error end,
+    state = case when $5 then 'running' when t.cancel_requested_at is not null then 'cancelled' else t.state end,
+    parent_thread_id = case when $5 then excluded.parent_thread_id else t.parent_thread_id end,
+    error = case when $5 then null else t.error end,
     graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end
-  where t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId'
+  where (not $5 or t.cancel_requested_at is null)
+    and (t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId')
   returning t.epoch, t.generation
 ),
 released as (
@@ -25,10 +32,10 @@ released as (
   where s.thread_id = $1 and s.state = 'RUNNING' and s.epoch = $4::bigint and s.lease_until > at.now
 ),
 woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5)
-select epoch, generation from taken`;
+select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1 and taken_at is null) as ordered from taken`;
 
 const WHO_HOLDS = `
-select t.epoch, t.holder, t.lease_until, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
+select t.epoch, t.holder, t.lease_until, t.state, ${CANCEL_COLUMNS}, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
   case when isfinite(t.lease_until) then greatest(0, extract(epoch from t.lease_until - {schema}.ledger_now()) * 1000) else 0 end::float8 as left_ms
 from {schema}.threads t where t.thread_id = $1`;
 
@@ -45,7 +52,7 @@ export async function acquireRun(
   // A holder that died without a release, also one whose lease has run out since: the leases of its steps end with it.
   const [last] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
   for (let deadEpoch = isProvenDead(last?.holder ?? undefined) ? (last?.epoch ?? null) : null; ; ) {
-    const [taken]: { epoch: string; generation: number }[] = await database.query("acquire", ACQUIRE, [
+    const [taken]: TakenRow[] = await database.query("acquire", ACQUIRE, [
       threadId,
       leaseMs,
       holder,
@@ -53,14 +60,25 @@ export async function acquireRun(
       purpose === "run",
       of?.graph ?? null,
       of?.rootThread ?? null,
+      of?.parentThread ?? null,
     ]);
     if (taken !== undefined) {
       return {
         ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) },
         tookOver: deadEpoch !== null,
+        ordered: taken.ordered,
       };
     }
     const [held] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
+    const cancelled = purpose === "run" ? toCancel(held) : undefined;
+    if (cancelled !== undefined) {
+      await finishIfFree(database, threadId);
+      return { cancelled };
+    }
+    const parent = of?.parentThread;
+    const [around] = parent === undefined ? [] : await database.query<HeldRow>("who_holds", WHO_HOLDS, [parent]);
+    const cancelledAround = toCancel(around);
+    if (cancelledAround !== undefined) return { cancelled: cancelledAround };
     if (held === undefined || held.left_ms === 0) continue;
     if (held.epoch !== deadEpoch && isProvenDead(held.holder ?? undefined)) {
       deadEpoch = held.epoch;
@@ -71,31 +89,63 @@ export async function acquireRun(
   }
 }
 
-interface HeldRow {
+/** A cancelled thread whose run is gone is at its end; so is one whose holder is proven dead. */
+export async function finishIfFree(database: Database, threadId: string): Promise<boolean> {
+  const [held] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
+  return finishCancel(database, threadId, isProvenDead(held?.holder ?? undefined) ? held?.epoch : undefined);
+}
+
+interface TakenRow {
+  readonly epoch: string;
+  readonly generation: number;
+  readonly ordered: boolean;
+}
+
+interface HeldRow extends CancelColumns {
   readonly epoch: string;
   readonly holder: Holder | null;
+  readonly state: string;
   readonly lease_until: Date;
   readonly left_ms: number;
 }
 
 const RENEW = `
 update {schema}.threads t set lease_until = at.now + make_interval(secs => $3::bigint / 1000.0)
-from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 and t.lease_until > at.now returning 1`;
+from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 and t.lease_until > at.now returning ${CANCEL_COLUMNS}`;
 
-/** False when the lease is over or another's: losing is final (G3). */
-export async function renewRun(database: Database, ticket: RunTicket, leaseMs: number): Promise<boolean> {
-  const rows = await database.query("renew_run", RENEW, [ticket.threadId, ticket.epoch, leaseMs]);
-  return rows.length > 0;
+/** False when the lease is over or another's: losing is final (G3). A run that was cancelled keeps it until it has stopped. */
+export async function renewRun(
+  database: Database,
+  ticket: RunTicket,
+  leaseMs: number,
+): Promise<boolean | { cancelled: CancelRequest }> {
+  const [row] = await database.query<CancelColumns>("renew_run", RENEW, [ticket.threadId, ticket.epoch, leaseMs]);
+  if (row === undefined) return false;
+  const cancelled = toCancel(row);
+  return cancelled === undefined ? true : { cancelled };
 }
 
-// A wake that was left alone because the thread was busy is free again.
+// An undo from outside leaves a cancelled thread cancelled. $5: it is due again at once. A wake that was left alone because the
+// thread was busy is free again.
 const RELEASE = `
-with released as (
-  update {schema}.threads t set lease_until = '-infinity', holder = null, state = coalesce($3::text, t.state),
-    error = case when $3 is null then t.error else $4::jsonb end, deaths = case when $3 is null then t.deaths else 0 end, updated_at = at.now
-  from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 returning t.thread_id
+with at as materialized (select {schema}.ledger_now() as now),
+released as (
+  update {schema}.threads t set lease_until = '-infinity', holder = null, updated_at = at.now,
+    deaths = case when $3::text is null then t.deaths else 0 end,
+    state = case when t.cancel_requested_at is not null and $3 = 'done' then 'cancelled' else coalesce($3::text, t.state) end,
+    error = case when $3 is null then t.error else $4::jsonb end
+  from at where t.thread_id = $1 and t.epoch = $2 and (t.cancel_requested_at is null or t.state <> 'running')
+  returning t.thread_id
+),
+woken as (
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select released.thread_id, at.now, $5::text from released, at where $5 is not null
+  on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason,
+    claimed_until = '-infinity', tries = 0
+),
+freed as (
+  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5 is null
 )
-update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id`;
+select 1 from released`;
 
 /** Ends the run and gives the thread free. Does nothing when the thread is another's by now. */
 export async function releaseRun(
@@ -103,8 +153,14 @@ export async function releaseRun(
   ticket: RunTicket,
   end: RunEnd | undefined,
   failure?: RecordedFailure,
+  wake?: string,
 ): Promise<void> {
-  await database.query("release_run", RELEASE, [ticket.threadId, ticket.epoch, end ?? null, errorJson(failure)]);
+  const values = [ticket.threadId, ticket.epoch, end ?? null, errorJson(failure), wake ?? null];
+  const released = await database.query("release_run", RELEASE, values);
+  if (released.length > 0) return;
+  // Not ours any more, or cancelled.
+  if (end === "done") await cancelCameTooLate(database, ticket);
+  else await finishCancel(database, ticket.threadId, ticket.epoch);
 }
 
 const CLOSE = `
@@ -144,16 +200,21 @@ export interface ThreadSummary {
   readonly dueAt: Date | undefined;
   /** Why the thread should run again at `dueAt`. */
   readonly dueReason: string | undefined;
+  /** Who stopped the thread, or is stopping it. */
+  readonly cancel: CancelRequest | undefined;
 }
 
-// A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it. The threads are
-// chosen before their steps are looked at: those of all threads would be counted else.
+/** Of `threads t` at `at (now)`. One whose lease is over without a release died: it is due, because the next run goes on with it. */
+export const SHOWN_STATE = `case when t.state <> 'running' then t.state
+  when t.lease_until > at.now then case when t.cancel_requested_at is null then 'running' else 'cancel requested' end
+  else case when t.cancel_requested_at is null then 'due' else 'cancelled' end end`;
+
+// The threads are chosen before their steps are looked at: those of all threads would be counted else.
 const THREADS = `
 with at as materialized (select {schema}.ledger_now() as now),
 chosen as materialized (
   select t.* from (
-    select t.thread_id, case when t.state = 'running' and t.lease_until <= at.now then 'due' else t.state end as state,
-      t.updated_at, t.holder, t.error
+    select t.thread_id, ${CANCEL_COLUMNS}, ${SHOWN_STATE} as state, t.updated_at, t.holder, t.error
     from {schema}.threads t, at where $1::text is null or t.thread_id = $1
   ) t
   where $3::text is null or t.state = $3 order by t.updated_at desc limit $2 offset $4
@@ -170,7 +231,7 @@ left join lateral (
 ) s on true
 order by t.updated_at desc`;
 
-interface ThreadRow {
+interface ThreadRow extends CancelColumns {
   readonly thread_id: string;
   readonly state: RunState;
   readonly updated_at: Date;
@@ -203,5 +264,6 @@ export async function listThreads(
     error: row.error ?? undefined,
     dueAt: row.due_at ?? undefined,
     dueReason: row.due_reason ?? undefined,
+    cancel: toCancel(row),
   }));
 }

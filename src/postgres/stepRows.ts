@@ -1,7 +1,8 @@
 // Reading steps: the row as it stands in PostgreSQL, and the record that the core and people see.
 import type { RecordedFailure } from "../core/errors.js";
-import type { StepRecord } from "../core/ledger.js";
+import type { Refused, RunTicket, StepRecord } from "../core/ledger.js";
 import type { Effect, StepKind, StepState } from "../core/step.js";
+import { isHeld, whyRefused } from "./cancels.js";
 import type { Database } from "./pool.js";
 import { SELECT_USAGE, toUsage, type UsageColumns } from "./usageColumns.js";
 
@@ -43,13 +44,12 @@ interface StepRow extends UsageColumns {
 /** The one reading of the clock in a statement. */
 export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
 
-const SELECT = `
-select s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id,
+const COLUMNS = `s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id,
   s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
   s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key,
   greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
-  ${SELECT_USAGE}, s.started_at, s.ended_at, at.now as read_at
-from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
+  ${SELECT_USAGE}, s.started_at, s.ended_at, at.now as read_at`;
+const SELECT = `select ${COLUMNS} from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
 
 export function hexToBytes(hex: string): Buffer {
   return Buffer.from(hex, "hex");
@@ -58,6 +58,24 @@ export function hexToBytes(hex: string): Buffer {
 export async function findStep(database: Database, key: string): Promise<StepRecord | undefined> {
   const [row] = await database.query<StepRow>("find_step", `${SELECT} where s.key = $1`, [hexToBytes(key)]);
   return row && toRecord(row, database);
+}
+
+const FIND_READ = `
+with ${NOW}
+select ${COLUMNS} from at join {schema}.threads t on t.thread_id = $2::text and ${isHeld("$3", "at.now")}
+left join {schema}.steps s on s.key = $1`;
+
+/** What is recorded of a read, for a run that still has its thread. */
+export async function findRead(
+  database: Database,
+  ticket: RunTicket,
+  key: string,
+): Promise<{ existing: StepRecord | undefined } | Refused> {
+  const values = [hexToBytes(key), ticket.threadId, ticket.epoch];
+  const [row] = await database.query<Omit<StepRow, "key"> & { key: Buffer | null }>("find_read", FIND_READ, values);
+  if (row === undefined) return whyRefused(database, ticket);
+  const { key: found } = row;
+  return { existing: found === null ? undefined : toRecord({ ...row, key: found }, database) };
 }
 
 function toRecord(row: StepRow, { bodies }: Database): StepRecord {

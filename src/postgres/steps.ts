@@ -1,13 +1,15 @@
 // Claiming steps: the intent before a write or a model call, the claim again, the read with its result. Each is one
 // statement, so one transaction and one round trip; each checks the thread's lease with a row lock that a takeover
 // must wait for (G2), and appends the step's history.
-import type { BeginAnswer, BeginOptions, Claim, RunTicket, StepIntent, StepRecord } from "../core/ledger.js";
+import type { BeginAnswer, BeginOptions, Claim, Refused, RunTicket, StepIntent, StepRecord } from "../core/ledger.js";
+import { isHeld, whyRefused } from "./cancels.js";
 import type { Database } from "./pool.js";
 import { findStep, hexToBytes, NOW } from "./stepRows.js";
 
+// A cancel waits for the lock, and every claim after it finds the run cancelled.
 const LEASE = `lease as (
   select t.generation, t.closed_at is not null as closed from {schema}.threads t, at
-  where t.thread_id = $2::text and t.epoch = $3::bigint and t.lease_until > at.now for share of t
+  where t.thread_id = $2::text and ${isHeld("$3", "at.now")} for share of t
 )`;
 const COLUMNS = `key, thread_id, generation, epoch, kind, effect, name, version, call_site, node, superstep, checkpoint_ns,
   checkpoint_id, input_hash, input, settle_ms`;
@@ -98,7 +100,7 @@ export async function beginStep(
           undo,
         ]);
   if (row?.made === 1) return { claim: { key: intent.key, attempt: 1, claimId, inDoubt: false, failures: 0 } };
-  const answer = await afterClaim(database, intent.key, claimId, row?.leased === 1);
+  const answer = await afterClaim(database, ticket, intent.key, claimId, row?.leased === 1);
   if (!("lost" in answer) || row?.leased !== 1) return answer;
   if (row.closed === true) return { closed: true };
   return row.alike !== null ? { alike: row.alike } : answer;
@@ -112,25 +114,33 @@ made as (
   on conflict (key) do nothing returning key
 )
 insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
-select made.key, 1, 0, null, 'WAITING_HUMAN', 'run', $18::text, at.now from made, at`;
+select made.key, 1, 0, null, 'WAITING_HUMAN', 'run', $18::text, at.now from made, at returning 1`;
 
 export async function beginWaiting(
   database: Database,
   ticket: RunTicket,
   intent: StepIntent,
   siblingKey: string,
-): Promise<void> {
+): Promise<Refused | undefined> {
   const reason = `done before, on another branch of the thread: ${siblingKey}`;
   const values = [...intentValues(database, ticket, intent), intent.likeness ?? null, hexToBytes(siblingKey), reason];
-  await database.query("begin_waiting", BEGIN_WAITING, values);
+  const made = await database.query("begin_waiting", BEGIN_WAITING, values);
+  return made.length > 0 ? undefined : whyRefused(database, ticket);
 }
 
 /** Zero rows is a question: our own claim may have been committed with its answer lost (G20). */
-async function afterClaim(database: Database, key: string, claimId: string, leased: boolean): Promise<BeginAnswer> {
+async function afterClaim(
+  database: Database,
+  ticket: RunTicket,
+  key: string,
+  claimId: string,
+  leased: boolean,
+): Promise<BeginAnswer> {
   const existing = await findStep(database, key);
   if (existing?.claimId === claimId && existing.state === "RUNNING")
     return { claim: claimOf(existing, existing.attempt, claimId) };
-  return leased && existing !== undefined ? { existing } : { lost: "lease" };
+  if (!leased) return whyRefused(database, ticket);
+  return existing !== undefined ? { existing } : { lost: "lease" };
 }
 
 function claimOf({ key, doubtSince, failures }: StepRecord, attempt: number, claimId: string): Claim {
@@ -182,7 +192,7 @@ export async function claimStepAgain(
   ];
   const [row] = await database.query<ClaimedAgain>("claim_again", CLAIM_AGAIN, values);
   if (typeof row?.attempt === "number") return { claim: claimOf(seen, row.attempt, claimId) };
-  const answer = await afterClaim(database, seen.key, claimId, row?.leased === 1);
+  const answer = await afterClaim(database, ticket, seen.key, claimId, row?.leased === 1);
   return row?.closed === true && "existing" in answer && answer.existing.state === seen.state
     ? { closed: true }
     : answer;
@@ -209,7 +219,7 @@ export async function recordRead(
   intent: StepIntent,
   output: string,
   tookMs: number,
-): Promise<{ output: string } | { lost: "lease" }> {
+): Promise<{ output: string } | Refused> {
   const [row] = await database.query<{ leased: number; made: number }>("record_read", RECORD_READ, [
     ...intentValues(database, ticket, intent),
     database.bodies.toStored(output),
@@ -218,8 +228,9 @@ export async function recordRead(
   if (row?.made === 1) return { output };
   const existing = await findStep(database, intent.key);
   if (existing?.output !== undefined) return { output: existing.output };
+  if (row?.leased !== 1) return whyRefused(database, ticket);
   // An equal call of the same run waits in the ledger for a far time: that wait stands, and this answer is good.
-  return row?.leased === 1 && existing !== undefined ? { output } : { lost: "lease" };
+  return existing !== undefined ? { output } : { lost: "lease" };
 }
 
 const RENEW = `

@@ -1,5 +1,6 @@
 // The pages of runs, and what an operator does there.
 import type { Context, Hono } from "hono";
+import { cancelRun } from "../cancelRun.js";
 import { LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { raiseBudget, redrive, type SettleRequest, settle } from "../operate.js";
@@ -50,8 +51,17 @@ export function addRunRoutes(app: Hono, site: Site): void {
   app.post(
     "/inbox/redrive",
     guard.form(async (c, { user }, form) => {
-      const keys = await redrive(ledger, { threadId: field(form, "thread"), by: user.id, ...reasonOf(form) });
-      return back(c, form, keys.length === 0 ? "nothing" : "redriven");
+      const threadId = field(form, "thread");
+      const [before] = await listThreads(await site.database(), { threadId, limit: 1 });
+      const keys = await redrive(ledger, { threadId, by: user.id, ...reasonOf(form) });
+      return back(c, form, keys.length === 0 && before?.cancel === undefined ? "nothing" : "redriven");
+    }),
+  );
+  app.post(
+    "/inbox/cancel",
+    guard.form(async (c, { user }, form) => {
+      const request = { threadId: field(form, "thread"), by: user.id, ...reasonOf(form) };
+      return back(c, form, (await cancelRun(ledger, request)).result);
     }),
   );
 }
@@ -104,7 +114,7 @@ async function showRun(c: Context, site: Site, visitor: Visitor, threadId: strin
 /** To the page that the form stood on; where that is comes from its thread alone. */
 function back(c: Context, form: Form, done: string): Response {
   const path = runPath(field(form, "thread"));
-  return c.redirect(`${path}${path.includes("?") ? "&" : "?"}done=${done}`, 303);
+  return c.redirect(`${path}${path.includes("?") ? "&" : "?"}done=${encodeURIComponent(done)}`, 303);
 }
 
 const OUTCOMES: readonly SettleRequest["outcome"][] = [

@@ -28,6 +28,9 @@ const NOTICES: Readonly<Record<string, string>> = {
   "not-yet":
     "Not yet: a request may still be on its way, or a process is at it. Try again when the time below is over.",
   raised: "More is allowed. The thread goes on at its next run.",
+  cancelled: "Cancelled. Nothing of it starts any more.",
+  "cancel requested": "Cancel is requested. Its run starts nothing more, and is being told to stop.",
+  "already ended": "It had come to its end. Nothing was changed.",
   redriven: "It may go on from where it failed, at its next run.",
   nothing: "Nothing had failed for good, so there was nothing to do.",
 };

@@ -19,7 +19,7 @@ const LEASE_MS = 3_600_000;
 export async function openHost(ledger: Ledger, threadId: string): Promise<StepHost> {
   const { steps, runs } = await ledger[LEDGER_PARTS].open();
   const answer = await runs.acquire(threadId, randomUUID(), LEASE_MS, "run");
-  if ("busy" in answer) throw new Error(`The thread ${threadId} is busy.`);
+  if (!("ticket" in answer)) throw new Error(`The thread ${threadId} is busy.`);
   const unexpected = (what: string) => () => {
     throw new Error(`A benchmark step ${what}.`);
   };
@@ -33,7 +33,7 @@ export async function openHost(ledger: Ledger, threadId: string): Promise<StepHo
     overtakenWrite: async () => undefined,
     pause: unexpected("asked a person"),
     waitUntil: unexpected("waited"),
-    lost: unexpected("lost its thread"),
+    refused: unexpected("lost its thread"),
     assertLive: () => {},
     isControlFlow: () => false,
     mayRetry: () => false,

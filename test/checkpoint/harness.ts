@@ -69,7 +69,7 @@ export class TestRun implements RunBinding {
 
 export async function startRun(world: World, threadId: string): Promise<TestRun> {
   const answer = await acquireRun(world.database, threadId, randomUUID(), LEASE_MS);
-  if ("busy" in answer) throw new Error(`The thread ${threadId} is busy.`);
+  if (!("ticket" in answer)) throw new Error(`The thread ${threadId} is busy.`);
   return new TestRun(answer.ticket);
 }
 

@@ -6,7 +6,7 @@ describe("the transition table", () => {
     const ways = STATES.filter(isFinal).flatMap((from) =>
       STATES.filter((to) => mayTransition(from, to)).map((to) => `${from} -> ${to}`),
     );
-    expect(ways).toEqual(["SUCCEEDED -> COMPENSATING", "FAILED_PERMANENT -> READY"]);
+    expect(ways).toEqual(["SUCCEEDED -> COMPENSATING", "FAILED_PERMANENT -> READY", "CANCELLED -> READY"]);
   });
   it("never cancels a step in doubt (G9)", () => {
     expect(mayTransition("NEEDS_RECONCILIATION", "CANCELLED")).toBe(false);

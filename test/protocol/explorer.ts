@@ -364,7 +364,7 @@ export class Exploration {
 
   async #start(variant: number): Promise<void> {
     const answer = await createRunLedger(this.database).acquire(this.threadId, randomUUID(), RUN_LEASE_MS, "run");
-    if ("busy" in answer) {
+    if (!("ticket" in answer)) {
       this.trace.push("  but the thread is busy");
       return;
     }

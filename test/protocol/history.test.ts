@@ -27,7 +27,7 @@ it("A note that another input came to a step that has succeeded leaves its recei
   const db = await testDatabase();
   const database = await databaseOf(db.openLedger());
   const answer = await createRunLedger(database).acquire("t", randomUUID(), LEASE_MS, "run");
-  if ("busy" in answer) throw new Error("The thread is busy.");
+  if (!("ticket" in answer)) throw new Error("The thread is busy.");
   const steps = createStepLedger(database, "");
   const begun = await steps.begin(answer.ticket, INTENT, randomUUID());
   if (!("claim" in begun)) throw new Error("The step was not claimed.");

@@ -26,7 +26,7 @@ afterAll(() => proxy.close());
 
 async function acquire(threadId: string): Promise<RunTicket> {
   const answer = await createRunLedger(database).acquire(threadId, randomUUID(), LEASE_MS, "run");
-  if ("busy" in answer) throw new Error("The thread is busy.");
+  if (!("ticket" in answer)) throw new Error("The thread is busy.");
   return answer.ticket;
 }
 

@@ -150,7 +150,7 @@ export class Worker {
         }
         assertLive();
       },
-      lost: () => {
+      refused: () => {
         this.lose();
         throw new Left("lost");
       },

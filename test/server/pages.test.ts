@@ -276,6 +276,20 @@ describe("a run's page", () => {
     expect(await graph.invoke(null, thread("failed"))).toEqual({ log: ["booked"] });
   });
 
+  it("cancels a thread, says who did, and lets it go on", async () => {
+    const { graph, paid } = payment(db.openLedger());
+    await graph.invoke({ amount: 3 }, thread("stopped"));
+    const answer = await ann.submit("/inbox/cancel", { thread: "stopped", reason: "wrong customer" }, "/runs/stopped");
+    expect(answer.headers.get("location")).toBe("/runs/stopped?done=cancelled");
+    expect(await textOf("/runs/stopped")).toMatch(/Cancelled<\/h2>.*ann.*wrong customer/s);
+    expect((await ann.submit("/inbox/cancel", { thread: "nobody" })).status).toBe(404);
+    expect(await openOf("stopped")).toBe("");
+    const lifted = await ann.submit("/inbox/redrive", { thread: "stopped" }, "/runs/stopped");
+    expect(lifted.headers.get("location")).toBe("/runs/stopped?done=redriven");
+    expect(await textOf("/runs/stopped")).not.toContain("Cancelled</h2>");
+    expect(paid).toEqual([]);
+  });
+
   it("shows a long thread in parts, and what is due", async () => {
     const steps = Array.from({ length: 450 }, (_, i) => ({
       ...{ node: "n", name: `step-${i + 1}.`, superstep: i },

@@ -1,7 +1,7 @@
 // A worker in a process of its own: one run of a worker graph on one thread. It prints what came of it.
 import { Command } from "@langchain/langgraph";
 import pg from "pg";
-import { drainReason, openLedger } from "../../src/index.js";
+import { drain, drainReason, openLedger } from "../../src/index.js";
 import type { PoolLike } from "../../src/postgres/pool.js";
 import { START_LOCK } from "./locks.js";
 import { listeningPool } from "./pools.js";
@@ -22,6 +22,8 @@ export interface WorkerTask extends WorkerOptions {
   readonly slowRootPutMs?: number;
   /** Stops itself (SIGSTOP) right after the answer to the first statement of this name. */
   readonly stopAfter?: string;
+  /** On SIGTERM it lets its runs come to a step's end. */
+  readonly drains?: boolean;
   /** Waits for the test to give the start. */
   readonly together?: boolean;
 }
@@ -59,6 +61,12 @@ function slowedPool(fast: pg.Pool, ms: number | undefined): PoolLike {
 }
 
 const ledger = openLedger({ pool: listening, ...(task.leaseMs === undefined ? {} : { leaseMs: task.leaseMs }) });
+if (task.drains === true) {
+  process.once("SIGTERM", () => {
+    void drain(ledger);
+    void fetch(`${task.worldUrl}/draining?thread=${task.thread}`);
+  });
+}
 const graph = workerGraph(ledger, task.worldUrl, task);
 const input = { new: { log: [] }, resume: new Command({ resume: task.resume ?? "yes" }), none: null }[
   task.input ?? "none"

@@ -52,7 +52,7 @@ create table {schema}.approvals (
 ) with (fillfactor = 80);
 -- One request for one action: the task, the arguments, and the tool call or the ordinal among equal ones.
 create unique index approvals_standing on {schema}.approvals (thread_id, checkpoint_ns, action, args_hash, nth, (coalesce(tool_call_id, '')))
-  where status <> 'superseded';
+  where status not in ('superseded', 'cancelled');
 -- The approvals of a thread, in order; those that a moved head leaves behind.
 create index approvals_by_thread on {schema}.approvals (thread_id, seq);
 -- The inbox: what waits, the oldest first.

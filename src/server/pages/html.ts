@@ -62,6 +62,7 @@ const TONES: Readonly<Record<string, string>> = {
   running: "live",
   RUNNING: "live",
   due: "due",
+  "cancel requested": "due",
   RETRY_SCHEDULED: "due",
   done: "good",
   SUCCEEDED: "good",

@@ -43,13 +43,14 @@ export function runPage(view: RunView, visitor: Visitor): Html {
   const open = approvals.filter(isOpen);
   return html`<div class="head"><h1>${name(thread.threadId, 300)}</h1>${badge(thread.state)}</div>
 <p class="sub">${note === "" ? "" : html`${note} · `}${plural(thread.steps, "step")} · ${dollars(thread.costNanoUsd)}${thread.unpricedCalls === 0 ? "" : ` and ${thread.unpricedCalls} unpriced`} · changed ${time(thread.updatedAt, now)}</p>
-${failedSection(view, visitor)}
+${failedSection(view, visitor)}${cancelledSection(view, visitor)}
 ${unsettledSection(unsettled, duplicates, visitor)}
 ${open.map((approval) => approvalCard(approval, visitor))}
 ${budgetSection(view, visitor)}
 ${costSection(view)}
 ${stepSection(view)}
-${decidedSection(approvals)}`;
+${decidedSection(approvals)}
+${cancelSection(view, visitor)}`;
 }
 
 function stepSection({ thread, steps, after }: RunView): Html {
@@ -121,6 +122,28 @@ function decidedSection(approvals: readonly Approval[]): Html | "" {
     ({ id, action, status, decidedBy, decidedAt, readAt }) =>
       html`<dt><a href="/inbox/approvals/${encodeURIComponent(id)}">${name(action, 80)}</a></dt><dd>${badge(status)} ${decidedBy === undefined ? "" : name(decidedBy, 80)} ${decidedAt === undefined ? "" : time(decidedAt, readAt)}</dd>`,
   )}</dl></section>`;
+}
+
+/** Where a run may still be stopped. */
+function cancelSection({ thread }: RunView, visitor: Visitor): Html | "" {
+  const { state, threadId } = thread;
+  if (state !== "running" && state !== "waiting" && state !== "due") return "";
+  return html`<section class="card"><details class="more"><summary>Cancel this thread</summary>
+<p>No step starts after it. What was sent already may still happen: it is then recorded, or asked about.</p>
+<form method="post" action="/inbox/cancel">${csrfField(visitor.csrf)}<input type="hidden" name="thread" value="${threadId}">
+<label>Reason <span class="soft">(recorded)</span><input name="reason" maxlength="500" autocomplete="off"></label>
+<div class="buttons"><button class="danger">Cancel it</button></div></form></details></section>`;
+}
+
+function cancelledSection({ thread, now }: RunView, visitor: Visitor): Html | "" {
+  const { cancel, state, threadId } = thread;
+  if (cancel === undefined) return "";
+  const { by, at, reason } = cancel;
+  const goOn =
+    state === "cancelled"
+      ? html`<form method="post" action="/inbox/redrive">${csrfField(visitor.csrf)}<input type="hidden" name="thread" value="${threadId}"><div class="buttons"><button>Let it go on</button></div></form>`
+      : html`<p>Its run starts nothing more, and is being told to stop.</p>`;
+  return html`<section class="card"><h2>Cancelled</h2><p>By ${name(by, 80)} ${time(at, now)}${reason === undefined ? "" : html`: ${name(reason, 500)}`}</p>${goOn}</section>`;
 }
 
 function failedSection({ thread }: RunView, visitor: Visitor): Html | "" {

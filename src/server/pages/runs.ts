@@ -6,7 +6,15 @@ import { scarcest } from "../charts/budget.js";
 import { plural, visible } from "../text.js";
 import { badge, distance, dollars, type Html, html, name, runPath } from "./html.js";
 
-export const RUN_STATES: readonly RunState[] = ["running", "waiting", "due", "failed", "done", "cancelled"];
+export const RUN_STATES: readonly RunState[] = [
+  "running",
+  "waiting",
+  "due",
+  "failed",
+  "done",
+  "cancel requested",
+  "cancelled",
+];
 
 /** As many as fit on a page. */
 export const RUNS_PER_PAGE = 50;
@@ -38,7 +46,7 @@ function filters({ state, counts }: RunsView): Html {
   const link = (to: string, text: string, count: number, chosen: boolean) =>
     html`<li><a href="${to}"${chosen ? html` aria-current="true"` : ""}>${text} ${count}</a></li>`;
   const states = RUN_STATES.filter((one) => counts.has(one) || one === state);
-  return html`<ul class="filters">${link("/runs", "all", total, state === undefined)}${states.map((one) => link(`/runs?state=${one}`, one, counts.get(one) ?? 0, one === state))}</ul>`;
+  return html`<ul class="filters">${link("/runs", "all", total, state === undefined)}${states.map((one) => link(`/runs?state=${encodeURIComponent(one)}`, one, counts.get(one) ?? 0, one === state))}</ul>`;
 }
 
 function row(thread: ThreadSummary, { budgets, current, now }: RunsView): Html {
@@ -68,6 +76,6 @@ export function noteOf(thread: ThreadSummary, step: CurrentStep | undefined, now
 }
 
 function pager({ threads, page, state }: RunsView): Html {
-  const to = (n: number) => `/runs?page=${n}${state === undefined ? "" : `&state=${state}`}`;
+  const to = (n: number) => `/runs?page=${n}${state === undefined ? "" : `&state=${encodeURIComponent(state)}`}`;
   return html`<nav class="pager" aria-label="More runs"><span>${page > 1 ? html`<a rel="prev" href="${to(page - 1)}">← Newer</a>` : ""}</span><span>${threads.length === RUNS_PER_PAGE ? html`<a rel="next" href="${to(page + 1)}">Older →</a>` : ""}</span></nav>`;
 }

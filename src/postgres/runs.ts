@@ -138,12 +138,12 @@ released as (
   returning t.thread_id
 ),
 woken as (
-  insert into {schema}.wakes as w (thread_id, due_at, reason) select released.thread_id, at.now, $5::text from released, at where $5 is not null
+  insert into {schema}.wakes as w (thread_id, due_at, reason) select released.thread_id, at.now, $5::text from released, at where $5::text is not null
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason,
     claimed_until = '-infinity', tries = 0
 ),
 freed as (
-  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5 is null
+  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5::text is null
 )
 select 1 from released`;
 

@@ -17,7 +17,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
   testing: ["core", "langgraph", "."],
   worker: ["core", "postgres", "langgraph", "notify", "."],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "."],
+  server: ["core", "postgres", "langgraph", "worker", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };
 const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];

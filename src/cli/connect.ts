@@ -24,10 +24,11 @@ export function databaseCommand(name: string, description: string): Command {
 export async function withLedger<T>(
   options: ConnectOptions,
   work: (ledger: OpenedLedger, database: PooledDatabase) => Promise<T>,
+  maxConnections = 2,
 ): Promise<T> {
   const ledger = openLedger({
     schema: options.schema,
-    maxConnections: 2,
+    maxConnections,
     // People see where the data is; a script's stdout stays clean.
     onLine: (line) => process.stderr.write(`${line}\n`),
     ...(options.url === undefined ? {} : { url: options.url }),

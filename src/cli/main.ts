@@ -11,6 +11,7 @@ import { cancelCommand } from "./cancel.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { doctorCommand } from "./doctor.js";
+import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
 import { reconcileCommand } from "./reconcile.js";
 import { redriveCommand } from "./redrive.js";
@@ -40,6 +41,7 @@ for (const command of [
   budgetCommand(),
   approvalsCommand(),
   webhooksCommand(),
+  inboxCommand(),
   workerCommand(),
   doctorCommand(),
   migrateCommand(),

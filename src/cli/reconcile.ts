@@ -2,7 +2,7 @@
 import { type Command, Command as Group } from "commander";
 import { InvalidOptionError } from "../core/errors.js";
 import type { StepRecord } from "../core/ledger.js";
-import { SEVERAL } from "../core/lookup.js";
+import { questionOf } from "../core/question.js";
 import { type SettleRequest, settle } from "../operate.js";
 import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
@@ -40,13 +40,6 @@ function listCommand(): Command {
   );
 }
 
-function question(step: StepRecord): "drift" | "output" | "outcome" | "several" | "sibling" {
-  if (step.failure?.code === SEVERAL) return "several";
-  if (step.siblingKey !== undefined && step.attempt === 0) return "sibling";
-  if (step.drift !== undefined && step.drift.decision === undefined) return "drift";
-  return step.effectKnown ? "output" : "outcome";
-}
-
 function toJson(step: StepRecord): object {
   const { key, position, name, state, attempt, inputHash, drift, failure, doubtSince, leaseUntil, settledFrom } = step;
   const { threadId, node } = position;
@@ -58,7 +51,7 @@ function toJson(step: StepRecord): object {
     name,
     state,
     attempt,
-    question: question(step),
+    question: questionOf(step),
     inputHash,
     newInputHash: drift?.inputHash,
     since,
@@ -81,7 +74,7 @@ function toRow(step: StepRecord): string[] {
     `${step.position.node}/${step.name}`,
     showTime(step.doubtSince ?? step.leaseUntil),
     showTime(step.settledFrom),
-    why[question(step)].slice(0, 50),
+    why[questionOf(step)].slice(0, 50),
     step.key,
   ];
 }

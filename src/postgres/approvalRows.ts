@@ -47,21 +47,35 @@ export async function findApproval(database: Database, id: string): Promise<Read
 export interface ApprovalFilter {
   readonly status?: ApprovalStatus;
   readonly threadId?: string;
+  /** Only what somebody of these names may decide. */
+  readonly names?: readonly string[];
   readonly limit: number;
 }
 
+// Of these names, or for everybody who is known.
+const MINE = "($3::text[] is null or a.approvers is null or a.approvers && $3)";
 /** Open ones in the order of asking; the partial index of what waits is used only where the statement names the status. */
-const OPEN_ONES = `${SELECT} where a.status = 'pending' and ($2::text is null or a.thread_id = $2) order by a.seq limit $1`;
-const NEWEST = `${SELECT} where ($2::text is null or a.thread_id = $2) and ($3::text is null or a.status = $3) order by a.seq desc limit $1`;
+const OPEN_ONES = `${SELECT} where a.status = 'pending' and ($2::text is null or a.thread_id = $2) and ${MINE} order by a.seq limit $1`;
+const NEWEST = `${SELECT} where ($2::text is null or a.thread_id = $2) and ${MINE} and ($4::text is null or a.status = $4) order by a.seq desc limit $1`;
 
 /** Requests for approval: open ones in the order of asking, all others the newest first. */
 export async function listApprovals(database: Database, filter: ApprovalFilter): Promise<Approval[]> {
-  const { status, threadId = null, limit } = filter;
+  const { status, threadId = null, names = null, limit } = filter;
   const rows =
     status === "pending"
-      ? await database.query<ApprovalRow>("approvals_open", OPEN_ONES, [limit, threadId])
-      : await database.query<ApprovalRow>("approvals_newest", NEWEST, [limit, threadId, status ?? null]);
+      ? await database.query<ApprovalRow>("approvals_open", OPEN_ONES, [limit, threadId, names])
+      : await database.query<ApprovalRow>("approvals_newest", NEWEST, [limit, threadId, names, status ?? null]);
   return rows.map((row) => toApproval(row, database));
+}
+
+/** How many requests wait for somebody. */
+export async function countPending(database: Database): Promise<number> {
+  const [row] = await database.query<{ waiting: number }>(
+    "approvals_count",
+    "select count(*)::int as waiting from {schema}.approvals where status = 'pending'",
+    [],
+  );
+  return row?.waiting ?? 0;
 }
 
 export interface ApprovalEvent {

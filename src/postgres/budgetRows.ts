@@ -32,7 +32,7 @@ on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at),
 
 type Total = (typeof TOTALS)[number];
 type Amount = (typeof AMOUNTS)[number];
-type BudgetRow = Readonly<
+export type BudgetRow = Readonly<
   Record<`allowed_${Total}`, string | null> &
     Record<`spent_${Total}` | `${"reserved" | "kept"}_${Amount}` | "suspended_ms", string>
 > & {
@@ -99,7 +99,7 @@ export async function raiseBudget(
 }
 
 // bigint columns arrive as text. Tokens and calls stay far below 2^53; money may not.
-function toState(row: BudgetRow): BudgetState {
+export function toState(row: BudgetRow): BudgetState {
   const limit = (value: string | null) => (value === null ? undefined : Number(value));
   const amounts = (of: "spent" | "reserved" | "kept"): Amounts => ({
     nanoUsd: BigInt(row[`${of}_nano_usd`]),

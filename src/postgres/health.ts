@@ -65,3 +65,13 @@ export async function readSweeping(database: Database): Promise<Sweeping> {
   const [row] = await database.query<Sweeping>("doctor_sweeping", ANY_DUE, []);
   return row ?? { due: false, swept_ms_ago: null, swept_by: null };
 }
+
+const OVERDUE_COUNT = `
+select count(*)::int as threads from {schema}.wakes, (select {schema}.ledger_now() as now) at
+where due_at < at.now - interval '1 minute' and claimed_until <= at.now`;
+
+/** How many threads have been due for over a minute, and are in no worker's hands. */
+export async function countOverdue(database: Database): Promise<number> {
+  const [row] = await database.query<{ threads: number }>("page_overdue", OVERDUE_COUNT, []);
+  return row?.threads ?? 0;
+}

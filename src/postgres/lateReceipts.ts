@@ -16,15 +16,19 @@ export interface DuplicateEffect {
 const DUPLICATES = `
 select encode(l.key, 'hex') as key, s.thread_id, s.node, s.name, l.attempt, l.at
 from {schema}.late_receipts l join {schema}.steps s using (key)
-where l.differs and l.acknowledged_by is null order by l.at limit $1`;
+where l.differs and l.acknowledged_by is null and ($2::text is null or s.thread_id = $2) order by l.at limit $1`;
 
 interface DuplicateRow extends Omit<DuplicateEffect, "threadId"> {
   readonly thread_id: string;
 }
 
-/** Effects that happened twice, the oldest first. */
-export async function duplicateEffects(database: Database, limit: number): Promise<DuplicateEffect[]> {
-  const rows = await database.query<DuplicateRow>("duplicates", DUPLICATES, [limit]);
+/** Effects that happened twice, the oldest first; those of one thread when it is named. */
+export async function duplicateEffects(
+  database: Database,
+  limit: number,
+  threadId?: string,
+): Promise<DuplicateEffect[]> {
+  const rows = await database.query<DuplicateRow>("duplicates", DUPLICATES, [limit, threadId ?? null]);
   return rows.map(({ key, thread_id, node, name, attempt, at }) => ({
     key,
     threadId: thread_id,

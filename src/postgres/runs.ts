@@ -204,14 +204,24 @@ export interface ThreadSummary {
   readonly cancel: CancelRequest | undefined;
 }
 
-// A thread whose lease is over without a release died: it is shown as due, because the next run goes on with it.
+/** Of `threads t` at `at (now)`. One whose lease is over without a release died: it is due, because the next run goes on with it. */
+export const SHOWN_STATE = `case when t.state <> 'running' then t.state
+  when t.lease_until > at.now then case when t.cancel_requested_at is null then 'running' else 'cancel requested' end
+  else case when t.cancel_requested_at is null then 'due' else 'cancelled' end end`;
+
+// The threads are chosen before their steps are looked at: those of all threads would be counted else.
 const THREADS = `
-select t.thread_id, ${CANCEL_COLUMNS}, case when t.state <> 'running' then t.state
-    when t.lease_until > {schema}.ledger_now() then case when t.cancel_requested_at is null then 'running' else 'cancel requested' end
-    else case when t.cancel_requested_at is null then 'due' else 'cancelled' end end as state,
-  t.updated_at, t.holder, t.error, w.due_at, w.reason as due_reason, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
+with at as materialized (select {schema}.ledger_now() as now),
+chosen as materialized (
+  select t.* from (
+    select t.thread_id, ${CANCEL_COLUMNS}, ${SHOWN_STATE} as state, t.updated_at, t.holder, t.error
+    from {schema}.threads t, at where $1::text is null or t.thread_id = $1
+  ) t
+  where $3::text is null or t.state = $3 order by t.updated_at desc limit $2 offset $4
+)
+select t.*, w.due_at, w.reason as due_reason, coalesce(s.steps, 0)::int as steps, coalesce(s.open, 0)::int as open,
   coalesce(s.cost, 0)::text as cost, coalesce(s.unpriced, 0)::int as unpriced
-from {schema}.threads t
+from chosen t
 left join {schema}.wakes w using (thread_id)
 left join lateral (
   select count(*) as steps, sum(cost_nano_usd) as cost,
@@ -219,8 +229,7 @@ left join lateral (
     count(*) filter (where state in ('RUNNING', 'NEEDS_RECONCILIATION', 'WAITING_HUMAN', 'RETRY_SCHEDULED')) as open
   from {schema}.steps where thread_id = t.thread_id
 ) s on true
-where $1::text is null or t.thread_id = $1
-order by t.updated_at desc limit $2`;
+order by t.updated_at desc`;
 
 interface ThreadRow extends CancelColumns {
   readonly thread_id: string;
@@ -239,9 +248,10 @@ interface ThreadRow extends CancelColumns {
 /** Threads with what their runs came to, the newest first; one thread when it is named. */
 export async function listThreads(
   database: Database,
-  options: { threadId?: string; limit: number },
+  options: { threadId?: string; state?: RunState; limit: number; offset?: number },
 ): Promise<ThreadSummary[]> {
-  const rows = await database.query<ThreadRow>("threads", THREADS, [options.threadId ?? null, options.limit]);
+  const { threadId, state, limit, offset = 0 } = options;
+  const rows = await database.query<ThreadRow>("threads", THREADS, [threadId ?? null, limit, state ?? null, offset]);
   return rows.map((row) => ({
     threadId: row.thread_id,
     state: row.state,

@@ -162,11 +162,11 @@ found as (
   union select s.key from {schema}.threads t join {schema}.steps s using (thread_id), at
     where t.state = 'running' and s.state = 'RUNNING' and s.effect = 'write' and s.lease_until <= at.now
 )
-${SELECT} where s.key in (select key from found) order by s.seq limit $1`;
+${SELECT} where s.key in (select key from found) and ($2::text is null or s.thread_id = $2) order by s.seq limit $1`;
 
-/** Steps that evidence or a person must settle, the oldest first. */
-export async function unsettledSteps(database: Database, limit: number): Promise<StepRecord[]> {
-  const rows = await database.query<StepRow>("unsettled", WAITING, [limit]);
+/** Steps that evidence or a person must settle, the oldest first; those of one thread when it is named. */
+export async function unsettledSteps(database: Database, limit: number, threadId?: string): Promise<StepRecord[]> {
+  const rows = await database.query<StepRow>("unsettled", WAITING, [limit, threadId ?? null]);
   return rows.map((row) => toRecord(row, database));
 }
 

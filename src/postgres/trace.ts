@@ -25,7 +25,7 @@ export interface TracedStep {
   readonly usage: Usage | undefined;
 }
 
-interface TraceRow extends UsageColumns {
+export interface TraceRow extends UsageColumns {
   readonly number: number;
   readonly key: string;
   readonly kind: StepKind;
@@ -42,17 +42,24 @@ interface TraceRow extends UsageColumns {
   readonly active_until: Date;
 }
 
-const TRACE = `
-select (row_number() over (order by s.seq))::int as number, encode(s.key, 'hex') as key, s.kind, s.effect, s.name, s.node, s.superstep,
+/** The columns of a TracedStep but its number, from `steps s` and `at (now)`. */
+export const TRACED = `encode(s.key, 'hex') as key, s.kind, s.effect, s.name, s.node, s.superstep,
   s.checkpoint_ns, s.state, s.attempt, s.failures, s.started_at, s.ended_at,
   coalesce(s.ended_at, case when s.state = 'RUNNING' then at.now else greatest(s.started_at, s.claimed_at) end) as active_until,
-  ${SELECT_USAGE}
+  ${SELECT_USAGE}`;
+
+const TRACE = `
+select (row_number() over (order by s.seq))::int as number, ${TRACED}
 from {schema}.steps s, (select {schema}.ledger_now() as now) at where s.thread_id = $1 order by s.seq`;
 
 /** Every step of a thread, in the order in which they were first recorded. */
 export async function traceThread(database: Database, threadId: string): Promise<TracedStep[]> {
   const rows = await database.query<TraceRow>("trace", TRACE, [threadId]);
-  return rows.map((row) => ({
+  return rows.map(toTraced);
+}
+
+export function toTraced(row: TraceRow): TracedStep {
+  return {
     number: row.number,
     key: row.key,
     kind: row.kind,
@@ -68,7 +75,7 @@ export async function traceThread(database: Database, threadId: string): Promise
     endedAt: row.ended_at ?? undefined,
     activeUntil: row.active_until,
     usage: toUsage(row),
-  }));
+  };
 }
 
 export const COST_GROUPS = ["thread", "node", "tool", "model", "hour"] as const;

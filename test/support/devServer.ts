@@ -66,7 +66,8 @@ export async function devProject(databaseUrl: string, worldUrl: string): Promise
   };
 }
 
-async function startServer(folder: string, databaseUrl: string): Promise<DevServer> {
+/** `langgraphjs dev` in a folder that has a langgraph.json. */
+export async function startServer(folder: string, databaseUrl: string): Promise<DevServer> {
   const port = await freePort();
   const cli = join(root, "node_modules/@langchain/langgraph-cli/dist/cli/cli.mjs");
   const child = spawn(process.execPath, [cli, "dev", "--no-browser", "--port", String(port)], {

@@ -17,6 +17,7 @@ import { addRunRoutes } from "./runRoutes.js";
 import { Sessions } from "./session.js";
 import { explain, type Site } from "./site.js";
 import { STYLE, STYLE_PATH } from "./style.js";
+import { addTriggerRoutes, type Startable } from "./triggerRoutes.js";
 import { type Authenticate, checkUser, type User } from "./user.js";
 
 export interface InboxOptions {
@@ -39,11 +40,13 @@ export interface InboxOptions {
    * @default true
    */
   readonly sweep?: boolean;
+  /** Durable graphs that `POST /api/runs` may start, by the names that requests give. @default none */
+  readonly graphs?: Startable;
   /** Told one line: the address with the one-time token, where there is one. @default a line on stderr */
   readonly onLine?: (line: string) => void;
 }
 
-const OPTIONS = ["ledger", "authenticate", "secret", "user", "sweep", "onLine"];
+const OPTIONS = ["ledger", "authenticate", "secret", "user", "sweep", "graphs", "onLine"];
 /** What a guess would need for ever to find. */
 const SECRET_MIN = 32;
 
@@ -71,7 +74,7 @@ interface Inbox {
 /** @internal The app, and what a server of ours needs beside it. */
 export function createInbox(options: InboxOptions, now: () => number = Date.now): Inbox {
   knownOptions("inboxApp", options, OPTIONS);
-  const { ledger, authenticate, secret, user = { id: "local" }, sweep = true, onLine = warn } = options;
+  const { ledger, authenticate, secret, user = { id: "local" }, sweep = true, graphs = {}, onLine = warn } = options;
   if (typeof (ledger as Partial<OpenedLedger> | undefined)?.[DATABASE] !== "function")
     throw new InvalidOptionError("Expected `ledger` to be one that openLedger made.");
   if (authenticate !== undefined && typeof authenticate !== "function")
@@ -104,6 +107,7 @@ export function createInbox(options: InboxOptions, now: () => number = Date.now)
   addDoor(app, guard, sessions, onLine);
   addApprovalRoutes(app, site);
   addRunRoutes(app, site);
+  addTriggerRoutes(app, site, graphs);
   app.onError((error, c) => {
     if (error instanceof HTTPException) return error.getResponse();
     const { status, message } = explain(error);

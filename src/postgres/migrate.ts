@@ -23,6 +23,12 @@ function readMigrations(): Migration[] {
   });
 }
 
+/** A function's body stands between quotes that no schema's name can end: they are made of its hash. */
+function withNames(sql: string, schema: string): string {
+  const quote = `$lh_${createHash("sha256").update(schema).digest("hex").slice(0, 32)}$`;
+  return sql.replaceAll("{quote}", () => quote).replaceAll("{schema}", () => schema);
+}
+
 /** The newest schema version that this library knows. */
 export function latestVersion(): number {
   return readMigrations().at(-1)?.version ?? 0;
@@ -98,7 +104,7 @@ async function applyOne(database: PooledDatabase, migration: Migration): Promise
       values: [migration.version, migration.name, migration.checksum],
     });
     if (rowCount === 0) return false;
-    await client.query(migration.sql.replaceAll("{schema}", () => database.schema));
+    await client.query(withNames(migration.sql, database.schema));
     return true;
   });
 }

@@ -224,10 +224,18 @@ describe("A run of its own may not", () => {
 
   it("call a subgraph that keeps its own history twice in parallel", async () => {
     const sub = inner(true);
+    let calls = 0;
+    let bothCame: () => void = () => {};
+    const both = new Promise<void>((resolve) => {
+      bothCame = resolve;
+    });
     const graph = (checkpointer: BaseCheckpointSaver) =>
       new StateGraph(Items)
         .addNode("a", () => ({ items: ["a"] }))
         .addNode("w", async () => {
+          // At once means at once, also on a busy machine.
+          if (++calls === 2) bothCame();
+          await both;
           await sub.invoke({ items: ["w"] });
           return { items: ["w"] };
         })

@@ -26,13 +26,13 @@ create table {schema}.sweeps (
 );
 
 -- Rings for workers that listen. Carries the thread's id alone; a poll finds what no bell was heard of.
-create function {schema}.ring_due() returns trigger language plpgsql as $$
+create function {schema}.ring_due() returns trigger language plpgsql as {quote}
 begin
   if new.due_at <= {schema}.ledger_now() + interval '1 second' then
     perform pg_notify('longhaul_due', new.thread_id);
   end if;
   return null;
 end
-$$;
+{quote};
 create trigger wakes_ring after insert or update on {schema}.wakes
   for each row when (new.claimed_until = '-infinity') execute function {schema}.ring_due();

@@ -64,7 +64,7 @@ create index webhook_receipts_by_age on {schema}.webhook_receipts (received_at);
 
 -- The message is written with the event, whichever statement writes that. The row of an endpoint is locked before it is
 -- referred to: one that is removed at this moment is skipped, and fails no decision.
-create function {schema}.tell_webhooks() returns trigger language plpgsql as $tell_webhooks$
+create function {schema}.tell_webhooks() returns trigger language plpgsql as {quote}
 begin
   insert into {schema}.outbox (endpoint, kind, approval_id, thread_id, payload, created_at, due_at)
   select w.name, new.kind, a.id, a.thread_id, jsonb_strip_nulls(jsonb_build_object(
@@ -77,7 +77,7 @@ begin
   for key share of w;
   return null;
 end
-$tell_webhooks$;
+{quote};
 create trigger tell_webhooks after insert on {schema}.approval_events for each row
   when (new.kind in ('requested', 'warned', 'escalated', 'approved', 'rejected', 'edited', 'expired', 'superseded', 'cancelled'))
   execute function {schema}.tell_webhooks();

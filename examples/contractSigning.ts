@@ -8,7 +8,8 @@ import { startWorker } from "langgraph-longhaul/worker";
 
 const HOUR = 3_600_000;
 const State = Annotation.Root({ contract: Annotation<string>, signedBy: Annotation<string> });
-const ledger = openLedger();
+// The clock is moved for good: a schema of its own.
+const ledger = openLedger({ schema: "longhaul_example" });
 const say = (line: string) => console.log(line);
 
 const graph = durableGraph(

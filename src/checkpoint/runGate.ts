@@ -5,7 +5,7 @@ import { GraphDrained } from "@langchain/langgraph";
 import { INTERRUPT, RESUME } from "@langchain/langgraph-checkpoint";
 import { cancelledError } from "../core/cancel.js";
 import { CancelledError, LeaseLostError, type LonghaulError, StaleWriterError } from "../core/errors.js";
-import { OPEN_OR_UNUSED } from "../postgres/approvals.js";
+import { OPEN_OR_UNUSED } from "../postgres/approvalRows.js";
 import { isHeld, whyRefused } from "../postgres/cancels.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type Sight, type WriteGate } from "./gate.js";

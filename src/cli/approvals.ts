@@ -67,6 +67,12 @@ function showCommand(): Command {
       printLine(`${approval.action}   ${describeDecision(approval)}`);
       if (approval.description !== undefined) printLine(approval.description);
       printLine(`thread ${approval.threadId}, node ${approval.node}`);
+      const { deadlineAt, escalateAt } = approval;
+      const times = [
+        ...(deadlineAt === undefined ? [] : [`deadline ${showTime(deadlineAt)}, then ${approval.onTimeout}`]),
+        ...(escalateAt === undefined ? [] : [`the next person is asked at ${showTime(escalateAt)}`]),
+      ];
+      printLine([`may decide: ${approval.approvers?.join(", ") ?? "anyone known"}`, ...times].join("; "));
       printLine(JSON.stringify(approval.args, undefined, 2));
       if (approval.status === "edited") printLine(`changed to ${JSON.stringify(approval.editedArgs, undefined, 2)}`);
       printTable(

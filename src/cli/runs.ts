@@ -36,5 +36,5 @@ function noteOf({ state, holder, error, dueAt, dueReason, cancel }: ThreadSummar
   if (dueAt !== undefined) return `run it again from ${showTime(dueAt)}: ${dueReason}`.slice(0, 70);
   if (state === "due") return "its process is gone; run it again";
   if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
-  return state === "waiting" ? "for a person: see longhaul reconcile list, or the graph's own question" : "";
+  return state === "waiting" ? "for a person: longhaul approvals list, reconcile list, or its own question" : "";
 }

@@ -82,5 +82,6 @@ export function agrees(answer: Answer, approval: Approval): boolean {
 export function describeDecision({ status, decidedBy, decidedAt, usedAt }: Approval): string {
   const by = decidedBy === undefined ? "" : ` by ${decidedBy}`;
   const at = decidedAt === undefined ? "" : ` at ${decidedAt.toISOString()}`;
+  if (status === "superseded" || status === "cancelled") return by === "" ? status : `${status}; was decided${by}${at}`;
   return `${status}${by}${at}${usedAt === undefined ? "" : ", and gone on with"}`;
 }

@@ -3,6 +3,10 @@ import type { Approval, ApprovalStatus } from "../core/approval.js";
 import { BodyCodecError } from "../core/errors.js";
 import type { Database } from "./pool.js";
 
+/** What may no longer be used: open requests, and decisions that nobody has gone on with (G16). */
+export const OPEN_OR_UNUSED =
+  "(a.status = 'pending' or (a.status in ('approved', 'edited', 'expired') and a.used_at is null))";
+
 interface ApprovalRow {
   readonly id: string;
   readonly thread_id: string;

@@ -14,13 +14,9 @@ import { namesOf } from "../core/approval.js";
 import { DecisionRefusedError, NotFoundError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import { canonicalJson } from "../core/key.js";
-import { findApproval, listApprovals } from "./approvalRows.js";
+import { findApproval, listApprovals, OPEN_OR_UNUSED } from "./approvalRows.js";
 import type { Database } from "./pool.js";
 import { hexToBytes, NOW } from "./stepRows.js";
-
-/** What may no longer be used: open requests, and decisions that nobody has gone on with (G16). */
-export const OPEN_OR_UNUSED =
-  "(a.status = 'pending' or (a.status in ('approved', 'edited', 'expired') and a.used_at is null))";
 
 const lease = (thread: string, epoch: string) => `lease as (
   select t.generation from {schema}.threads t, at

@@ -3,6 +3,7 @@
 import { type CancelRequest, RUN_CANCELLED } from "../core/cancel.js";
 import { plainText } from "../core/failure.js";
 import type { Refused, RunTicket } from "../core/ledger.js";
+import { OPEN_OR_UNUSED } from "./approvalRows.js";
 import type { Database } from "./pool.js";
 
 /** Whether a run still has its thread `t`, and may go on. Work from outside the graph, such as an undo, may also then. */
@@ -105,7 +106,7 @@ doubtful as (
   returning s.key, s.attempt, s.changes, s.state
 ),
 unasked as (
-  update {schema}.approvals a set status = 'cancelled' from ended where a.thread_id = ended.thread_id and a.status = 'pending' returning a.id
+  update {schema}.approvals a set status = 'cancelled' from ended where a.thread_id = ended.thread_id and ${OPEN_OR_UNUSED} returning a.id
 ),
 told_approvals as (
   insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)

@@ -9,12 +9,14 @@ import {
   type ApprovalPolicy,
   approvalNode,
   approvalsOf,
+  cancelRun,
   decide,
   durable,
   durableGraph,
   durableTool,
   type Ledger,
   type ResumeAs,
+  redrive,
   requestApproval,
 } from "../../src/index.js";
 import { type Node, nodeGraph } from "../budget/nodeGraph.js";
@@ -520,6 +522,25 @@ describe("an approval that was used", () => {
     await decide(ledger, { approvalId: asked.id, by: "ann", decision: { status: "edited", args: { euros: 6 } } });
     await graph.invoke(null, thread("cents"));
     expect(paid).toEqual([600]);
+  });
+});
+
+describe("a cancel", () => {
+  it("closes what was asked, and what was allowed but not used: lifted, the thread asks again", async () => {
+    const ledger = db.openLedger();
+    const { graph, paid } = payment(ledger);
+    await graph.invoke({ amount: 5, log: [] }, thread("cancelled"));
+    await decide(ledger, {
+      approvalId: (await one(ledger, "cancelled")).id,
+      by: "bob",
+      decision: { status: "approved" },
+    });
+    await cancelRun(ledger, { threadId: "cancelled", by: "ann", reason: "do not pay" });
+    expect(await statusesOf(ledger, "cancelled")).toEqual(["cancelled"]);
+    await redrive(ledger, { threadId: "cancelled", by: "ann" });
+    await graph.invoke(null, thread("cancelled"));
+    expect(paid).toEqual([]);
+    expect(await statusesOf(ledger, "cancelled")).toEqual(["cancelled", "pending"]);
   });
 });
 

@@ -19,9 +19,9 @@ select sha256((t || '/' || n)::bytea), 'thread-' || t, 0, 'llm', 'read', 'model'
 from generate_series(1, ${THREADS}) t, generate_series(1, ${STEPS}) n, lateral (select now() - t * interval '1 min' + n * interval '2 s' as at) a`;
 
 const WRITE_APPROVALS = `
-insert into longhaul.approvals (id, thread_id, generation, place, node, checkpoint_ns, action, args, args_hash, may_edit, approvers, on_timeout,
+insert into longhaul.approvals (id, thread_id, generation, place, nth, node, checkpoint_ns, action, args, args_hash, may_edit, approvers, on_timeout,
   requested_at, deadline_at)
-select md5(n::text), 'thread-' || n, 0, 'p' || n, 'approve', 'approve:1', 'pay', '{"amount":5}'::bytea, sha256('args'), true,
+select md5(n::text), 'thread-' || n, 0, 'p' || n, 0, 'approve', 'approve:1', 'pay', '{"amount":5}'::bytea, sha256('args'), true,
   case when n % 3 = 0 then array['ann'] else array['bob'] end, 'reject', now(), now() + interval '2 days'
 from generate_series(1, ${THREADS}) n`;
 

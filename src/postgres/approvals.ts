@@ -186,7 +186,7 @@ const CLOSE_UNASKED = `
 with ${NOW}, ${lease("$1", "$2")},
 gone as (
   update {schema}.approvals a set status = 'superseded' from lease
-  where a.thread_id = $1 and a.status <> 'superseded' and a.id <> all($3::text[]) and (($4::boolean and a.status = 'pending')
+  where a.thread_id = $1 and a.status not in ('superseded', 'cancelled') and a.id <> all($3::text[]) and (($4::boolean and a.status = 'pending')
     or exists (select 1 from {schema}.approvals b where b.id = any($3) and b.place = a.place))
   returning a.id
 )

@@ -6,7 +6,7 @@ import { checkId } from "./core/key.js";
 import { isUndo } from "./core/saga.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { liveRunsOf } from "./langgraph/liveRuns.js";
-import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { databaseOf } from "./openLedger.js";
 import { liftCancel as lift, requestCancel } from "./postgres/cancels.js";
 import type { PooledDatabase } from "./postgres/pool.js";
 import { finishIfFree, listThreads, type ThreadSummary } from "./postgres/runs.js";
@@ -50,7 +50,7 @@ export async function cancelRun(
     throw new InvalidOptionError("Expected `by` to name who cancels the thread.");
   if (reason !== undefined && typeof reason !== "string")
     throw new InvalidOptionError("Expected `reason` to be a text.");
-  const database = await (ledger as OpenedLedger)[DATABASE]();
+  const database = await databaseOf(ledger);
   const asked = await requestCancel(database, threadId, by, reason === "" ? undefined : reason);
   // Also when it was cancelled before: its process may have died since.
   for (const id of new Set([threadId, ...asked])) {

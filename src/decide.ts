@@ -1,11 +1,11 @@
 // What people do about requests for approval, from any process: decide, give more time, look.
-import type { Answer, Approval, ApprovalStatus, DecideAnswer } from "./core/approval.js";
+import { type Answer, type Approval, type ApprovalStatus, type DecideAnswer, namesOf } from "./core/approval.js";
 import { isReserved } from "./core/approvalOptions.js";
 import { checkDecider, decideRequest } from "./core/decide.js";
 import { DecisionRefusedError, InvalidOptionError, NotFoundError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
-import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { databaseOf } from "./openLedger.js";
 import { listApprovals } from "./postgres/approvalRows.js";
 import { extendDeadline } from "./postgres/approvalTimes.js";
 
@@ -61,7 +61,7 @@ export async function extendApproval(ledger: Ledger, request: ExtendRequest): Pr
   if (isReserved(by)) throw new DecisionRefusedError(`"${by}" stands for no person, and moves no deadline.`);
   if (!Number.isFinite(byMs) || byMs < 1 || byMs > MAX_MS)
     throw new InvalidOptionError(`Expected \`byMs\` to be milliseconds between 1 and ${MAX_MS}, got ${byMs}.`);
-  const names = [by, ...roles.map((role) => `role:${role}`)];
+  const names = namesOf({ by, roles });
   const { extended, approval } = await extendDeadline(await databaseOf(ledger), checkId("approvalId", approvalId), {
     byMs,
     by,
@@ -93,8 +93,4 @@ export async function approvalsOf(
 ): Promise<Approval[]> {
   const { limit = 100, ...rest } = filter;
   return listApprovals(await databaseOf(ledger), { ...rest, limit });
-}
-
-function databaseOf(ledger: Ledger) {
-  return (ledger as OpenedLedger)[DATABASE]();
 }

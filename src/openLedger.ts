@@ -76,6 +76,11 @@ export interface OpenedLedger extends Ledger {
   readonly [DATABASE]: () => Promise<PooledDatabase>;
 }
 
+/** @internal The database of a ledger, opened at its first use. */
+export function databaseOf(ledger: Ledger): Promise<PooledDatabase> {
+  return (ledger as OpenedLedger)[DATABASE]();
+}
+
 /**
  * Opens a ledger: the memory of every effect. Nothing is connected until its first use, which also brings the schema
  * up to date (safe with any number of processes).

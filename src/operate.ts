@@ -12,7 +12,7 @@ import { checkOnFailure, compensateThread, isUndo, type SagaOptions, type SagaRe
 import { type SettledThread, settleThread } from "./core/settleThread.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { operateOn } from "./langgraph/operateOn.js";
-import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { databaseOf } from "./openLedger.js";
 import { raiseBudget as addToBudget, readBudget } from "./postgres/budgetRows.js";
 import { acknowledgeDuplicates } from "./postgres/lateReceipts.js";
 import { decideDrift, settleStep } from "./postgres/outcomes.js";
@@ -285,8 +285,4 @@ export async function raiseBudget(ledger: Ledger, request: RaiseRequest): Promis
     );
   await addToBudget(database, scope, { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs }, by, reason);
   return (await readBudget(database, scope)) ?? before;
-}
-
-function databaseOf(ledger: Ledger): Promise<PooledDatabase> {
-  return (ledger as OpenedLedger)[DATABASE]();
 }

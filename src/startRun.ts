@@ -6,7 +6,7 @@ import { knownOptions } from "./core/options.js";
 import { durableName } from "./langgraph/durableRun.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { encodeInput, identityOf } from "./langgraph/orderedInput.js";
-import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { databaseOf } from "./openLedger.js";
 import { type EarlierStart, orderStart, type StartOrder } from "./postgres/starts.js";
 
 export interface StartRequest {
@@ -53,7 +53,7 @@ export async function startRun(ledger: Ledger, graph: object, request: StartRequ
     tenant: tenant === undefined ? undefined : checkId("tenant", tenant),
     ...encodeInput(request.input),
   };
-  const made = await orderStart(await (ledger as OpenedLedger)[DATABASE](), order);
+  const made = await orderStart(await databaseOf(ledger), order);
   if (made === "made") return { threadId: order.threadId, started: true };
   if (made === "known")
     throw new StartConflictError(

@@ -6,7 +6,7 @@ import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { type Delivered, deliverDue } from "./notify/deliver.js";
 import { type ReceiveOptions, receiveDecision } from "./notify/receive.js";
 import { type Sent, sendWebhook } from "./notify/send.js";
-import { DATABASE, type OpenedLedger } from "./openLedger.js";
+import { databaseOf } from "./openLedger.js";
 import { retryGivenUp } from "./postgres/outbox.js";
 import { findWebhook, readWebhooks, removeWebhook as remove, saveWebhook, type Webhook } from "./postgres/webhooks.js";
 
@@ -99,8 +99,4 @@ export async function decideByWebhook(
   const parts = await open().catch(() => undefined);
   if (parts === undefined) return Response.json({ error: "UNAVAILABLE" }, { status: 503 });
   return receiveDecision(parts, request, options);
-}
-
-function databaseOf(ledger: Ledger) {
-  return (ledger as OpenedLedger)[DATABASE]();
 }

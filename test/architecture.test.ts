@@ -15,7 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   embedded: [],
   notify: ["core", "postgres"],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
-  testing: ["core", "langgraph", "."],
+  testing: ["core", "postgres", "langgraph", "."],
   worker: ["core", "postgres", "langgraph", "notify", "."],
   server: ["core", "postgres", "langgraph", "worker", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],

@@ -1,6 +1,12 @@
 // `longhaul approvals`: what waits for a person, and the person's word on it.
 import { Command, Option } from "commander";
-import type { Answer, Approval, ApprovalStatus, DecideAnswer } from "../core/approval.js";
+import {
+  type Answer,
+  APPROVAL_STATUSES,
+  type Approval,
+  type ApprovalStatus,
+  type DecideAnswer,
+} from "../core/approval.js";
 import { describeDecision } from "../core/decide.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
@@ -20,7 +26,7 @@ export function approvalsCommand(): Command {
     .addCommand(extendCommand());
 }
 
-const STATUSES = ["pending", "approved", "rejected", "edited", "expired", "superseded", "cancelled", "all"];
+const STATUSES = [...APPROVAL_STATUSES, "all"];
 
 function listCommand(): Command {
   return databaseCommand("list", "list requests for approval, the open ones in the order of asking")

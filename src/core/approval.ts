@@ -1,16 +1,19 @@
 // What a person is asked before something happens. The row in the ledger is the truth, and the interrupt only the pause: a
 // decision is one compare-and-set on the row, bound to the exact arguments, and the place that asked reads it when it runs
 // again. Exactly one decision wins.
+import type { Refused, RunTicket } from "./ledger.js";
 
-export type ApprovalStatus =
-  | "pending"
-  | "approved"
-  | "rejected"
-  | "edited"
-  | "expired"
-  /** The place asked for something else, or the thread went on elsewhere. */
-  | "superseded"
-  | "cancelled";
+export const APPROVAL_STATUSES = [
+  "pending",
+  "approved",
+  "rejected",
+  "edited",
+  "expired",
+  // The place asked for something else, or the thread went on elsewhere.
+  "superseded",
+  "cancelled",
+] as const;
+export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
 /** Who may decide, and what happens by time. */
 export interface ApprovalPolicy {
@@ -129,11 +132,11 @@ export function namesOf({ by, roles = [] }: Decider): string[] {
 export interface ApprovalLedger {
   /**
    * Records the request, or finds it: the same place and arguments are the same request. A tool call that comes again under
-   * another id takes over the request that nobody has gone on with. Undefined when the thread is another run's by now.
+   * another id takes over the request that nobody has gone on with. Refused when the thread is not this run's any more.
    *
    * @param asked the requests that this run has asked already: they are other calls'
    */
-  ask(ticket: ApprovalTicket, intent: ApprovalIntent, asked: readonly string[]): Promise<Approval | undefined>;
+  ask(ticket: RunTicket, intent: ApprovalIntent, asked: readonly string[]): Promise<Approval | Refused>;
   find(id: string): Promise<Approval | undefined>;
   /** The open requests of a thread, in order. */
   pending(threadId: string): Promise<readonly Approval[]>;
@@ -141,22 +144,16 @@ export interface ApprovalLedger {
   /** Notes a decision that was not taken: who tried, and why not. */
   refuse(id: string, by: string, why: string): Promise<void>;
   /** The place goes on with the decision. */
-  use(ticket: ApprovalTicket, id: string): Promise<void>;
+  use(ticket: RunTicket, id: string): Promise<void>;
   /** The request was decided on what the place cannot take; it is asked again. */
-  supersede(ticket: ApprovalTicket, id: string, reason: string): Promise<void>;
+  supersede(ticket: RunTicket, id: string, reason: string): Promise<void>;
   /**
    * A run is over: what was asked, or said, at a place that asked for something else this time no longer counts; nor does any
    * open request of a thread that is done.
    */
-  closeUnasked(ticket: ApprovalTicket, asked: readonly string[], isDone: boolean): Promise<void>;
+  closeUnasked(ticket: RunTicket, asked: readonly string[], isDone: boolean): Promise<void>;
   /** The thread goes on elsewhere: what is open, and what nobody has gone on with, no longer counts (G16). */
   leaveAll(threadId: string): Promise<void>;
-}
-
-/** The thread's lease. */
-export interface ApprovalTicket {
-  readonly threadId: string;
-  readonly epoch: bigint;
 }
 
 /** The decision on a request; undefined while it is open, or when it no longer counts. */

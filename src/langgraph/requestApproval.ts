@@ -11,7 +11,6 @@ import {
 } from "../core/approval.js";
 import { checkPolicy, checkRequest, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import type { StepScope } from "../core/context.js";
-import { LeaseLostError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import { sha256 } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
@@ -97,10 +96,7 @@ async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere
   await host.barrier();
   for (;;) {
     const approval = await run.approvals.ask(run.ticket, intent, [...run.asked]);
-    if (approval === undefined) {
-      run.lose(new LeaseLostError(`The thread "${run.threadId}" was taken over by another run.`));
-      throw run.leave();
-    }
+    if (!("id" in approval)) return host.refused(approval);
     run.asked.add(approval.id);
     const decision = decisionOf(approval);
     if (decision === undefined) return approval;

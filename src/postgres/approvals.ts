@@ -1,26 +1,20 @@
 // Requests for approval: asking, deciding, using. Each is one statement; a decision, its event and the thread's wake are one
 // transaction, so no crash loses any of them alone (G15).
 import { randomUUID } from "node:crypto";
-import type {
-  Answer,
-  Approval,
-  ApprovalIntent,
-  ApprovalLedger,
-  ApprovalTicket,
-  DecideAnswer,
-  Decider,
-} from "../core/approval.js";
+import type { Answer, Approval, ApprovalIntent, ApprovalLedger, DecideAnswer, Decider } from "../core/approval.js";
 import { namesOf } from "../core/approval.js";
 import { DecisionRefusedError, NotFoundError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import { canonicalJson } from "../core/key.js";
+import type { Refused, RunTicket } from "../core/ledger.js";
 import { findApproval, listApprovals, OPEN_OR_UNUSED } from "./approvalRows.js";
+import { isHeld, whyRefused } from "./cancels.js";
 import type { Database } from "./pool.js";
 import { hexToBytes, NOW } from "./stepRows.js";
 
 const lease = (thread: string, epoch: string) => `lease as (
   select t.generation from {schema}.threads t, at
-  where t.thread_id = ${thread}::text and t.epoch = ${epoch}::bigint and t.lease_until > at.now for share of t
+  where t.thread_id = ${thread}::text and ${isHeld(epoch, "at.now")} for share of t
 )`;
 
 // The same task, action and arguments are the same row, whatever order equal calls come in. A deadline that is over has decided,
@@ -66,10 +60,10 @@ select (select count(*) from lease)::int as leased,
 
 async function ask(
   database: Database,
-  ticket: ApprovalTicket,
+  ticket: RunTicket,
   intent: ApprovalIntent,
   asked: readonly string[],
-): Promise<Approval | undefined> {
+): Promise<Approval | Refused> {
   const { policy } = intent;
   const finite = (ms: number | undefined) => (ms === undefined || !Number.isFinite(ms) ? null : Math.ceil(ms));
   const [row] = await database.query<{ leased: number; id: string | null }>("approval_ask", ASK, [
@@ -96,7 +90,10 @@ async function ask(
     asked,
   ]);
   // Our own statement, sent a second time, finds what the first has made.
-  return row?.leased === 1 ? findApproval(database, row.id ?? intent.id) : undefined;
+  if (row?.leased !== 1) return whyRefused(database, ticket);
+  const approval = await findApproval(database, row.id ?? intent.id);
+  if (approval === undefined) throw new Error(`The request ${intent.id} was deleted while it was asked.`);
+  return approval;
 }
 
 const DECIDE = `

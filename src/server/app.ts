@@ -6,7 +6,7 @@ import { InvalidOptionError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
-import { DATABASE, type OpenedLedger } from "../openLedger.js";
+import { DATABASE, databaseOf, type OpenedLedger } from "../openLedger.js";
 import { ledgerNow } from "../postgres/runs.js";
 import { type BackgroundSweeper, sweepHere } from "../worker/sweepHere.js";
 import { addApprovalRoutes } from "./approvalRoutes.js";
@@ -84,7 +84,7 @@ export function createInbox(options: InboxOptions, now: () => number = Date.now)
   if (typeof sweep !== "boolean") throw new InvalidOptionError("Expected `sweep` to be a boolean.");
   const sessions = new Sessions(checkUser(user), now);
   const guard = new Guard({ authenticate, sessions, csrf: new Csrf(secret, now) });
-  const site: Site = { ledger, guard, database: () => (ledger as OpenedLedger)[DATABASE]() };
+  const site: Site = { ledger, guard, database: () => databaseOf(ledger) };
   const app = new Hono();
   app.get(
     STYLE_PATH,

@@ -1,6 +1,6 @@
 // The inbox: its pages, its forms, and the same by JSON.
 import type { Context, Hono } from "hono";
-import { type Answer, type Approval, type ApprovalStatus, namesOf } from "../core/approval.js";
+import { type Answer, APPROVAL_STATUSES, type Approval, type ApprovalStatus, namesOf } from "../core/approval.js";
 import { checkEdit } from "../core/decide.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { decide, extendApproval } from "../decide.js";
@@ -14,7 +14,7 @@ import {
 import { countUnsettled } from "../postgres/runPages.js";
 import type { Form } from "./guard.js";
 import { approvalPage, approvalPath, reviewPage } from "./pages/approval.js";
-import { INBOX_LIMIT, INBOX_STATUSES, inboxPage } from "./pages/inbox.js";
+import { INBOX_LIMIT, inboxPage } from "./pages/inbox.js";
 import { type Site, send } from "./site.js";
 import { visible } from "./text.js";
 import type { Visitor } from "./visitor.js";
@@ -94,7 +94,7 @@ async function showInbox(c: Context, site: Site, visitor: Visitor): Promise<Resp
 
 /** What the address asks for; what it does not know is taken as not said. */
 function filterOf(c: Context, { user }: Visitor) {
-  const status: ApprovalStatus = INBOX_STATUSES.find((one) => one === c.req.query("status")) ?? "pending";
+  const status: ApprovalStatus = APPROVAL_STATUSES.find((one) => one === c.req.query("status")) ?? "pending";
   const threadId = c.req.query("thread");
   return {
     status,

@@ -5,7 +5,8 @@
  */
 import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import type { Ledger } from "../langgraph/ledger.js";
-import { DATABASE, type OpenedLedger } from "../openLedger.js";
+import { databaseOf } from "../openLedger.js";
+import { moveClock } from "../postgres/clock.js";
 
 /**
  * Moves the ledger's clock on, for every process that uses its database: deadlines, retries and leases come due. There is no
@@ -21,6 +22,5 @@ export async function advanceClock(ledger: Ledger, ms: number): Promise<void> {
   }
   if (!Number.isInteger(ms) || ms < 0)
     throw new InvalidOptionError(`Expected \`ms\` to be a non-negative integer, got ${ms}.`);
-  const database = await (ledger as OpenedLedger)[DATABASE]();
-  await database.query("advance_clock", "update {schema}.clock set offset_ms = offset_ms + $1::bigint", [ms]);
+  await moveClock(await databaseOf(ledger), ms);
 }

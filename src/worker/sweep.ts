@@ -2,7 +2,7 @@
 // it in the background take turns, so that it happens about once a second however many they are.
 import { hostname } from "node:os";
 import type { Ledger } from "../langgraph/ledger.js";
-import { DATABASE, type OpenedLedger } from "../openLedger.js";
+import { databaseOf } from "../openLedger.js";
 import { noteSweep, sinceSweepMs } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { SWEEPS } from "./sweeps.js";
@@ -19,10 +19,6 @@ export type Swept = Readonly<Record<string, number>>;
  */
 export async function sweep(ledger: Ledger): Promise<Swept> {
   return sweepDatabase(await databaseOf(ledger));
-}
-
-export function databaseOf(ledger: Ledger): Promise<PooledDatabase> {
-  return (ledger as OpenedLedger)[DATABASE]();
 }
 
 export async function sweepDatabase(database: PooledDatabase): Promise<Swept> {

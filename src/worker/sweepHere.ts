@@ -3,8 +3,8 @@
 import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
+import { databaseOf } from "../openLedger.js";
 import { DueLoop } from "./dueLoop.js";
-import { databaseOf } from "./sweep.js";
 import type { Waker, WorkerEvent } from "./waker.js";
 import { POLL_MS } from "./worker.js";
 

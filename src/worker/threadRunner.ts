@@ -1,7 +1,7 @@
 // Runs due threads in this process: which graph a thread belongs to, what it left with, and how all of them are stopped
 // when the process is. A thread that fails does not stop the others.
 import { isInterrupted, RunControl } from "@langchain/langgraph";
-import { InvalidOptionError } from "../core/errors.js";
+import { InvalidOptionError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import { durableName } from "../langgraph/durableRun.js";
 import { drainReason, isDrained } from "../langgraph/leave.js";
@@ -110,6 +110,10 @@ export class ThreadRunner {
       return { to: "ran" };
     } catch (error) {
       if (isDrained(error)) return this.#left(error, threadId);
+      if (isLonghaulError(error) && error.code === "CANCELLED") {
+        onEvent({ type: "left", threadId, kind: "cancelled" });
+        return { to: "ran" };
+      }
       onEvent({ type: "failed", threadId, error: redact(error instanceof Error ? error.message : String(error)) });
       onError(error, threadId);
       return { to: "ran" };

@@ -5,9 +5,9 @@ import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
 import { ledgerOf } from "../langgraph/durableRun.js";
 import { LEDGER_PARTS, type Ledger } from "../langgraph/ledger.js";
+import { databaseOf } from "../openLedger.js";
 import { DueLoop } from "./dueLoop.js";
 import { inProcessWaker } from "./inProcess.js";
-import { databaseOf } from "./sweep.js";
 import { type Graphs, graphsByName, ThreadRunner, type WakeableGraph } from "./threadRunner.js";
 import type { Waker, WakerHost, WorkerEvent } from "./waker.js";
 

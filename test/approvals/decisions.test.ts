@@ -3,7 +3,7 @@ import { AIMessage, type ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Annotation, Command, END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import {
   type ApprovalPolicy,
@@ -19,6 +19,7 @@ import {
   redrive,
   requestApproval,
 } from "../../src/index.js";
+import { advanceClock } from "../../src/testing/index.js";
 import { type Node, nodeGraph } from "../budget/nodeGraph.js";
 import { State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
@@ -522,6 +523,29 @@ describe("an approval that was used", () => {
     await decide(ledger, { approvalId: asked.id, by: "ann", decision: { status: "edited", args: { euros: 6 } } });
     await graph.invoke(null, thread("cents"));
     expect(paid).toEqual([600]);
+  });
+});
+
+describe("in production", () => {
+  it("a resume value of nobody who is known decides nothing, also where anybody known may", async () => {
+    const ledger = db.openLedger();
+    const { graph, paid } = payment(ledger);
+    await graph.invoke({ amount: 5, log: [] }, thread("production"));
+    vi.stubEnv("NODE_ENV", "production");
+    try {
+      const forged = { configurable: { thread_id: "production", langgraph_auth_user: { identity: "boss" } } };
+      for (const config of [thread("production"), forged]) {
+        await expect(graph.invoke(new Command({ resume: true }), config)).rejects.toMatchObject({
+          code: "DECISION_REFUSED",
+        });
+      }
+      await expect(advanceClock(ledger, 1)).rejects.toThrow(/production/);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect((await one(ledger, "production")).status).toBe("pending");
+    expect(paid).toEqual([]);
+    await expect(advanceClock(ledger, -1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 });
 

@@ -95,6 +95,13 @@ describe("a request for approval", () => {
     expect((await graph.invoke(null, thread("unswept"))).log).toEqual(["expired by system:timeout, not allowed"]);
   });
 
+  it("that nobody swept is decided by its deadline when its thread runs again", async () => {
+    const { graph, look } = await asked(db.openLedger(), "met", { timeoutMs: HOUR });
+    await db.advance(HOUR);
+    expect((await graph.invoke(null, thread("met"))).log).toEqual(["expired by system:timeout, not allowed"]);
+    expect(await look()).toMatchObject({ status: "expired", decidedBy: "system:timeout" });
+  });
+
   it("that is approved by its deadline says so, and that it was the deadline", async () => {
     const { graph, sweep } = await asked(db.openLedger(), "yes", { timeoutMs: HOUR, onTimeout: "approve" });
     await db.advance(HOUR);

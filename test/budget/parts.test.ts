@@ -12,7 +12,7 @@ import {
   raiseBudget,
   type ThreadBudget,
 } from "../../src/index.js";
-import { later, State, thread } from "../rules/harness.js";
+import { State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { modelServer } from "../support/modelServer.js";
 import { type Node, nodeGraph } from "./nodeGraph.js";
@@ -31,6 +31,15 @@ interface Paused {
   readonly __interrupt__: readonly { readonly value: { readonly scope: string } }[];
 }
 
+/** Opens once, for all who wait. */
+function gate() {
+  let open: () => void = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
 /** A graph of one node that asks the model and answers with its own name. */
 const asker = (name: string) =>
   new StateGraph(State)
@@ -43,26 +52,38 @@ const asker = (name: string) =>
     .compile();
 
 describe("graphs that two parts of a node invoke", () => {
-  const inParts = (work: (name: string) => Promise<void>) => async (_state: unknown, runtime: RunnableConfig) => ({
-    log: await Promise.all(
-      ["A", "B"].map((name) =>
-        budgetScope(runtime, { name, budget: { modelCalls: 2 } }, async ({ config }) => {
-          await work(name);
-          const { log } = await asker(name).invoke({ log: [] }, config);
-          return `${name} has ${log}`;
-        }),
+  type Part = "A" | "B";
+  const inParts =
+    (ready: (name: Part) => Promise<void>, ended: (name: Part) => void) =>
+    async (_state: unknown, runtime: RunnableConfig) => ({
+      log: await Promise.all(
+        (["A", "B"] as const).map((name) =>
+          budgetScope(runtime, { name, budget: { modelCalls: 2 } }, async ({ config }) => {
+            await ready(name);
+            const { log } = await asker(name).invoke({ log: [] }, config);
+            ended(name);
+            return `${name} has ${log}`;
+          }),
+        ),
       ),
-    ),
-  });
+    });
 
   it("keep their own checkpoints when the parts come in another order after a failure", async () => {
     let attempts = 0;
-    const first = async (name: string) => {
+    const done = { A: gate(), B: gate() };
+    // The first time B waits for A and then fails; the second time A waits for B.
+    const ready = async (name: string) => {
       if (name === "A") attempts++;
-      await later((attempts === 1) === (name === "A") ? 5 : 120);
-      if (attempts === 1 && name === "B") throw new Error("lost on the way");
+      if (attempts === 1 && name === "B") {
+        await done.A.opened;
+        throw new Error("lost on the way");
+      }
+      if (attempts === 2 && name === "A") await done.B.opened;
     };
-    const graph = oneNode(inParts(first), { modelCalls: 9 });
+    const graph = oneNode(
+      inParts(ready, (name) => done[name].open()),
+      { modelCalls: 9 },
+    );
     const before = models.requests();
     await expect(graph.invoke({ log: [] }, thread("order"))).rejects.toThrow("lost on the way");
     expect(await graph.invoke(null, thread("order"))).toEqual({ log: ["A has A", "B has B"] });

@@ -45,7 +45,9 @@ describe("sweepHere", () => {
     await expect.poll(() => woken).toContain("served");
     // The wake stays until the run starts, and is claimed until then.
     expect(await wakes("served")).toHaveLength(1);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    // What is due later is woken by a later turn, which finds the first one claimed.
+    await died("served later");
+    await expect.poll(() => woken).toContain("served later");
     expect(woken.filter((threadId) => threadId === "served")).toEqual(["served"]);
   });
 

@@ -1,19 +1,9 @@
 // What waits for a person, the oldest first, and what was decided.
-import type { Approval, ApprovalStatus } from "../../core/approval.js";
+import { APPROVAL_STATUSES, type Approval, type ApprovalStatus } from "../../core/approval.js";
 import { plural } from "../text.js";
 import type { Visitor } from "../visitor.js";
 import { approvalCard } from "./approval.js";
 import { type Html, html } from "./html.js";
-
-export const INBOX_STATUSES: readonly ApprovalStatus[] = [
-  "pending",
-  "approved",
-  "rejected",
-  "edited",
-  "expired",
-  "superseded",
-  "cancelled",
-];
 
 /** More than anybody reads at once; the rest comes up as these are decided. */
 export const INBOX_LIMIT = 50;
@@ -47,7 +37,7 @@ function filters({ status, mine, threadId }: InboxView): Html {
   const thread = threadId === undefined ? "" : `&thread=${encodeURIComponent(threadId)}`;
   const link = (to: string, text: string, chosen: boolean) =>
     html`<li><a href="${to}"${chosen ? html` aria-current="true"` : ""}>${text}</a></li>`;
-  const statuses = INBOX_STATUSES.map((one) =>
+  const statuses = APPROVAL_STATUSES.map((one) =>
     link(`/inbox?status=${one}${mine ? "&mine=1" : ""}${thread}`, one === "pending" ? "waiting" : one, one === status),
   );
   return html`<ul class="filters">${statuses}${link(`/inbox?status=${status}${mine ? "" : "&mine=1"}${thread}`, "mine to decide", mine)}</ul>`;

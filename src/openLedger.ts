@@ -13,6 +13,7 @@ import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
+import { ServerSweeper } from "./sweep/serverSweeper.js";
 
 export interface LedgerOptions {
   /**
@@ -45,6 +46,12 @@ export interface LedgerOptions {
    * @default stored as they are
    */
   readonly bodyCodec?: BodyCodec;
+  /**
+   * Whether a LangGraph server that runs a graph of this ledger looks for due work in the background: deadlines, dead runs,
+   * webhooks. Threads that are due are run by workers, or by a `waker` given to `sweepHere`. Elsewhere nothing sweeps by itself.
+   * @default true
+   */
+  readonly sweep?: boolean;
   /** Called after a step's commit, and after each replay. Must not throw. */
   readonly onStep?: (event: StepEvent) => void;
   /** Told one line about where the data is when the embedded server is used. @default a line on stderr */
@@ -60,6 +67,7 @@ const OPTIONS = [
   "maxConnections",
   "prices",
   "bodyCodec",
+  "sweep",
   "onStep",
   "onLine",
 ];
@@ -71,9 +79,13 @@ const MAX_CONNECTIONS = 10;
 /** @internal Where the pack's own commands find the database of a ledger. */
 export const DATABASE = Symbol.for("langgraph-longhaul.database");
 
+/** @internal Where a sweeper that somebody starts tells the one that a server has by itself. */
+export const SWEEPER = Symbol.for("langgraph-longhaul.sweeper");
+
 /** @internal */
 export interface OpenedLedger extends Ledger {
   readonly [DATABASE]: () => Promise<PooledDatabase>;
+  readonly [SWEEPER]: ServerSweeper;
 }
 
 /** @internal The database of a ledger, opened at its first use. */
@@ -104,6 +116,8 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
   checkBodyCodec(options.bodyCodec);
+  const { sweep = true } = options;
+  if (typeof sweep !== "boolean") throw new InvalidOptionError("Expected `sweep` to be a boolean.");
   const prices = checkPrices(options.prices);
   let opening: Promise<OpenedDatabase> | undefined;
   let closed = false;
@@ -123,6 +137,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     budgets: createBudgets(database),
     approvals: createApprovalLedger(database),
   });
+  const sweeper = new ServerSweeper(open);
   const ledger: OpenedLedger = {
     [LEDGER_PARTS]: {
       open: async () => (ports ??= createPorts(await open())),
@@ -130,11 +145,16 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
       leaseMs,
       onStep,
       prices,
+      servedHere: () => {
+        if (sweep) sweeper.start();
+      },
     },
     [DATABASE]: open,
+    [SWEEPER]: sweeper,
     close: async () => {
       if (closed) return;
       closed = true;
+      await sweeper.close();
       const opened = await opening?.catch(() => undefined);
       await opened?.close();
     },

@@ -14,9 +14,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core"],
   embedded: [],
   notify: ["core", "postgres"],
-  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
+  sweep: ["core", "postgres", "notify"],
+  ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify", "sweep"],
   testing: ["core", "postgres", "langgraph", "."],
-  worker: ["core", "postgres", "langgraph", "notify", "."],
+  worker: ["core", "postgres", "langgraph", "sweep", "."],
   server: ["core", "postgres", "langgraph", "worker", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };

@@ -9,6 +9,7 @@ import { raiseBudget } from "../operate.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
 import { printJson, printLine, printTable } from "./output.js";
+import { parseInstant } from "./times.js";
 
 export function budgetCommand(): Command {
   return new Group("budget")
@@ -82,6 +83,7 @@ interface RaiseOptions extends ConnectOptions {
   readonly toolCalls?: string;
   readonly iterations?: string;
   readonly activeMs?: string;
+  readonly deadline?: string;
   readonly scope?: string;
   readonly by: string;
   readonly reason?: string;
@@ -96,6 +98,10 @@ function raiseCommand(): Command {
     .option("--tool-calls <n>", "so many tool calls more")
     .option("--iterations <n>", "so many supersteps more")
     .option("--active-ms <n>", "so many milliseconds of work more")
+    .option(
+      "--deadline <time>",
+      "a later deadline: 2026-03-01T03:00, with Z or +01:00 for another zone than this machine's",
+    )
     .option("--scope <name>", "a scope of the thread's, in place of its own")
     .option("--by <who>", "who says so", systemUser())
     .option("--reason <text>", "why; recorded")
@@ -111,6 +117,7 @@ function raiseCommand(): Command {
         threadId,
         by,
         ...more,
+        ...(options.deadline === undefined ? {} : { deadline: parseInstant(options.deadline) }),
         ...(scope === undefined ? {} : { scope }),
         ...(reason === undefined ? {} : { reason }),
       };

@@ -35,6 +35,7 @@ function noteOf({ state, holder, error, dueAt, dueReason, cancel }: ThreadSummar
   if (state === "running" && holder !== undefined) return `process ${holder.pid} on ${holder.host}`;
   if (dueAt !== undefined) return `run it again from ${showTime(dueAt)}: ${dueReason}`.slice(0, 70);
   if (state === "due") return "its process is gone; run it again";
+  if (state === "waiting" && error !== undefined) return error.message.slice(0, 70);
   if (state === "failed" && error !== undefined) return `${error.name}: ${error.message}`.slice(0, 60);
   return state === "waiting" ? "for a person: longhaul approvals list, reconcile list, or its own question" : "";
 }

@@ -76,6 +76,13 @@ function parseMoment(text: string): Moment {
   return { instant, lastsMs: iso[1] === undefined ? DAY_MS : iso[2] === undefined ? MINUTE_MS : 1000 };
 }
 
+/** One point in time. @throws InvalidOptionError for a time of day, which is one of every day. */
+export function parseInstant(text: string): Date {
+  const moment = parseMoment(text);
+  if ("instant" in moment) return moment.instant;
+  throw new InvalidOptionError(`Expected a date with a time, such as 2026-03-01T03:00, got ${JSON.stringify(text)}.`);
+}
+
 /** JavaScript takes the 30th of February for the 2nd of March. */
 function isDay(text: string): boolean {
   const day = new Date(`${text}T00:00:00Z`);

@@ -18,7 +18,11 @@ export interface Limits {
    * in which the machine slept. No call and no superstep starts past it; what is under way ends.
    */
   readonly activeMs?: number;
-  /** No call starts at or after this time, by the database's clock. */
+  /**
+   * No call starts at or after this time, by the database's clock. A thread's own deadline also aborts what is under way, and
+   * ends the wait of a thread that sleeps or waits for a person: then `onExceeded` says what becomes of it. (Who sweeps sees to
+   * the sleeping ones: a worker, the inbox, a server.)
+   */
   readonly deadline?: Date;
 }
 
@@ -30,7 +34,7 @@ export type OnExceeded = "pause" | "fail" | "finish";
 
 /**
  * The end of a thread that `onExceeded: "finish"` goes to, and what of the limits is kept back for it. From there on
- * `iterations` and `activeMs` do not hold; the deadline does.
+ * `iterations`, `activeMs` and the thread's `deadline` do not hold.
  */
 export interface WrapUp extends Omit<Limits, "deadline" | "iterations" | "activeMs"> {
   /** A node of the graph. A refused call ends its node without an update, and this one comes next. */
@@ -145,6 +149,8 @@ export interface ScopeTerms {
   readonly newInput: boolean;
   /** Counts from nothing again. */
   readonly anew: boolean;
+  /** What a refused call does. */
+  readonly onExceeded?: OnExceeded | undefined;
 }
 
 /** A superstep of a graph, or of a graph in it. */

@@ -232,12 +232,19 @@ export type AcquireAnswer =
       };
     };
 
+/** What a run learns when it renews its lease. */
+export interface Renewed {
+  readonly cancelled: CancelRequest | undefined;
+  /** Until the deadline of the thread's own budget, by the ledger's clock; undefined without one, and once it wraps up. */
+  readonly deadlineInMs: number | undefined;
+}
+
 /** The port for whole runs: the lease of a thread, and what wakes it again. */
 export interface RunLedger {
   /** Takes the thread's lease or says who has it. Starting a run clears the thread's wake; an update leaves it. */
   acquire(threadId: string, runId: string, leaseMs: number, purpose: RunPurpose, of?: RunOf): Promise<AcquireAnswer>;
   /** False when the lease is over or another's. The answer is how a run learns that it is to stop. */
-  renew(ticket: RunTicket, leaseMs: number): Promise<boolean | { readonly cancelled: CancelRequest }>;
+  renew(ticket: RunTicket, leaseMs: number): Promise<false | Renewed>;
   /** Whether somebody has cancelled the run. */
   cancelOf(ticket: RunTicket): Promise<CancelRequest | undefined>;
   /**

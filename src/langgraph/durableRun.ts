@@ -18,7 +18,7 @@ import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResum
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
-import { takeThread } from "./takeThread.js";
+import { isServed, takeThread } from "./takeThread.js";
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
 const lent = new AsyncLocalStorage<BaseCheckpointSaver>();
@@ -69,8 +69,7 @@ export interface RunSettings {
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
 function graphName(graph: Compiled, { name }: RunSettings, options: RunOptions): string {
   const served: unknown = options.configurable?.["graph_id"];
-  const onServer = options.metadata?.["langgraph_host"] !== undefined;
-  return name ?? (onServer && typeof served === "string" ? served : nameOf(graph));
+  return name ?? (isServed(options) && typeof served === "string" ? served : nameOf(graph));
 }
 
 function nameOf(graph: Compiled): string {
@@ -129,6 +128,7 @@ async function* holdThread(
   { threadId, outer, span, stream }: OwnRun,
 ): AsyncGenerator<unknown> {
   const { ledger, resumeAs } = settings;
+  if (isServed(options)) ledger[LEDGER_PARTS].servedHere();
   const { approvals } = await ledger[LEDGER_PARTS].open();
   const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, asked, options);
   const run = await takeThread(ledger, threadId, options, { graph: graphName(graph, settings, options), outer });
@@ -142,6 +142,7 @@ async function* holdThread(
     const given = await orderedInput(graph, run, input, options);
     run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(given));
     run.wrapUpNode = settings.budget?.wrapUp?.node;
+    await watchDeadline(run);
     await refuseNothingToGoOn(graph, given, options, threadId);
     await refuseResumeOffHead(graph, given, options, threadId);
     const taken = await withoutStrayResume(graph, given, options, threadId);
@@ -158,6 +159,16 @@ async function* holdThread(
     span.endsAs = run.interrupted ? "waiting" : "done";
     await run.end(failure);
   }
+}
+
+/** What is under way is told when the thread's deadline passes. */
+async function watchDeadline(run: Run): Promise<void> {
+  const { purse } = run;
+  if (purse?.deadline === undefined) return;
+  await run.watchDeadline(() => {
+    // A ledger that cannot be reached ends the run by its lease.
+    purse.endAtDeadline().catch(() => undefined);
+  });
 }
 
 /** Sync unless the caller says async: then a step waits for its checkpoints at the barrier. */

@@ -14,7 +14,7 @@ export interface DrainReason {
   /**
    * `due`: run the thread again at `dueAt`. `busy`: another run has it. `lost`: this run lost it to another.
    * `unrecorded`: the database could not be reached; run it again when it is back. `limit`: a budget was used up, and what
-   * should have ended with what there was is not here. `idle`: nothing happened for the budget's `idleMs`. `cancelled`: somebody
+   * should have ended with what there was is not here; or the thread's deadline passed while something was under way. `idle`: nothing happened for the budget's `idleMs`. `cancelled`: somebody
    * cancelled the thread. `shutdown`: the process is stopping; the thread is due at once.
    */
   readonly kind: "due" | "busy" | "lost" | "unrecorded" | "limit" | "idle" | "cancelled" | "shutdown";
@@ -103,7 +103,7 @@ export function scopeEndedBy(error: unknown): string | undefined {
 
 export function limitMessage({ scope, limit, allowed, spent, reserved, requested }: Exceeded): string {
   if (limit === "deadline") {
-    return `The deadline of the budget "${scope}" is over since ${show(limit, allowed)}. Nothing was sent. Give the thread a later one in code.`;
+    return `The deadline of the budget "${scope}" is over since ${show(limit, allowed)}. Nothing is sent after it. Give it a later one: longhaul budget raise ${quoted(scope)} --deadline <time> --by <who>`;
   }
   const flag = FLAGS[limit];
   if (limit === "iterations" || limit === "activeMs") {

@@ -48,6 +48,8 @@ export interface LedgerParts {
   readonly saver: RunSaver;
   readonly leaseMs: number;
   readonly onStep: ((event: StepEvent) => void) | undefined;
+  /** A LangGraph server runs a graph of the ledger in this process. */
+  servedHere(): void;
   /** Prices of the user's own, which win over the maintained table's. */
   readonly prices: Prices;
 }

@@ -13,6 +13,8 @@ export interface PayingRun {
   leave(): Error;
   /** Settles, at their estimate, plain calls that are open for so long. */
   settleAbandoned(openForMs: number): Promise<void>;
+  /** The thread is due now. */
+  wakeNow(reason: string): Promise<Date>;
   /** Ends the run with this. */
   stop(error: Error): void;
 }

@@ -11,6 +11,7 @@ import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { Refused, RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
+import { DeadlineWatch } from "./deadlineWatch.js";
 import { drained, drainReason, isDrained } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import { type LiveRun, liveRunsOf } from "./liveRuns.js";
@@ -81,6 +82,7 @@ export class Run implements RunBinding, LiveRun {
   #lost: LonghaulError | undefined;
   #stoppedBy: Error | undefined;
   #drain: GraphDrained | undefined;
+  #deadline: DeadlineWatch | undefined;
 
   private constructor(
     readonly ledger: Ledger,
@@ -101,11 +103,7 @@ export class Run implements RunBinding, LiveRun {
     this.#lease = holdLease({
       leaseMs,
       grantedAt,
-      renew: async () => {
-        const answer = await ports.runs.renew(ticket, leaseMs);
-        if (typeof answer === "object") this.cancel(answer.cancelled);
-        return answer !== false;
-      },
+      renew: () => this.#renew(),
       onLost: (error) => this.lose(error),
       what: `the run of thread "${ticket.threadId}"`,
     });
@@ -201,6 +199,27 @@ export class Run implements RunBinding, LiveRun {
     this.control.requestDrain(left.reason);
   }
 
+  async #renew(): Promise<boolean> {
+    const renewed = await this.#runs.renew(this.ticket, this.ledger[LEDGER_PARTS].leaseMs);
+    if (renewed === false) return false;
+    if (renewed.cancelled !== undefined) this.cancel(renewed.cancelled);
+    this.#deadline?.seen(renewed.deadlineInMs);
+    return true;
+  }
+
+  /** Has `onOver` called when the deadline of the thread's budget passes while the run is at work. */
+  async watchDeadline(onOver: () => void): Promise<void> {
+    this.#deadline = new DeadlineWatch(() => this.#renew(), onOver);
+    await this.#renew();
+  }
+
+  /** The thread is due now, for the reason given. */
+  async wakeNow(reason: string): Promise<Date> {
+    const now = await this.steps.now();
+    await this.wakeAt(now, reason);
+    return now;
+  }
+
   /** Settles plain calls that were begun so long ago. */
   settleAbandoned: (openForMs: number) => Promise<void> = async () => {};
 
@@ -242,6 +261,7 @@ export class Run implements RunBinding, LiveRun {
   /** Gives the thread free. A ledger that cannot be reached gives it free by time. */
   async end(error?: unknown): Promise<void> {
     this.ended = true;
+    this.#deadline?.stop();
     // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.
     await Promise.allSettled(this.open.values());
     await this.purse?.time.close();
@@ -253,7 +273,7 @@ export class Run implements RunBinding, LiveRun {
   async #release(error: unknown): Promise<void> {
     const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
     if (this.purpose === "run") await this.#closeUnasked(end === "done");
-    const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : undefined);
+    const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : stoppedAtLimit(error));
     // A thread that runs inside another is gone on with by that one.
     const wake = drainReason(error)?.kind === "shutdown" && this.#outer.length === 0 ? SHUTDOWN : undefined;
     await this.#runs
@@ -286,6 +306,13 @@ export class Run implements RunBinding, LiveRun {
     if (this.dueAt !== undefined) return "due";
     return error === undefined ? "done" : "failed";
   }
+}
+
+/** What a thread that waits is shown to wait for, where nothing in its state asks. */
+function stoppedAtLimit(error: unknown): RecordedFailure | undefined {
+  const reason = drainReason(error);
+  if (reason?.kind !== "limit" && reason?.kind !== "idle") return undefined;
+  return { name: "BudgetExceededError", code: "BUDGET_EXCEEDED", message: reason.message };
 }
 
 /** Why a thread is due whose process was told to stop. */

@@ -16,7 +16,7 @@ import { type Ladder, pick, rungAt } from "../core/ladder.js";
 import { remainingRatio, shareOf } from "../core/remaining.js";
 import { exceededBy, type Required } from "../core/require.js";
 import type { BudgetView } from "./budgetView.js";
-import { atLimit, finishing, limitMessage } from "./leave.js";
+import { atLimit, drained, finishing, limitMessage } from "./leave.js";
 import type { PayingRun } from "./payingRun.js";
 import { WorkTime } from "./workTime.js";
 
@@ -63,6 +63,7 @@ export class RunPurse implements Purse, BudgetView {
       once: false,
       newInput,
       anew: newInput && budget?.per === "run",
+      onExceeded: budget?.onExceeded ?? outer?.onExceeded,
     };
     return new RunPurse(run, budget ?? {}, await run.budgets.open(run.ticket, terms), outer);
   }
@@ -208,6 +209,34 @@ export class RunPurse implements Purse, BudgetView {
     if (policy === "finish" && !of.#state.wrappingUp) throw finishing(exceeded, threadId, of.scope);
     if (policy === "fail" && kind === "llm") throw new BudgetExceededError(limitMessage(exceeded), { threadId });
     throw atLimit(exceeded, threadId);
+  }
+
+  /** What a refused call does in the scope; undefined where nothing is said. */
+  get onExceeded(): OnExceeded | undefined {
+    return this.#own.onExceeded ?? this.#outer?.onExceeded;
+  }
+
+  /** The scope's own deadline, as the code gave it or a person moved it. */
+  get deadline(): Date | undefined {
+    return this.#state.allowed.deadline;
+  }
+
+  /** The deadline has passed while the run is at work: it stops, and what is under way is told. */
+  async endAtDeadline(): Promise<void> {
+    await this.refresh();
+    const [allowed, now] = [BigInt(this.deadline?.getTime() ?? 0), BigInt(Date.now())];
+    const none = { reserved: 0n, requested: 0n };
+    const exceeded: Exceeded = { scope: this.scope, limit: "deadline", allowed, spent: now, ...none };
+    await this.#note(exceeded);
+    const { threadId } = this.#run;
+    const message = limitMessage(exceeded);
+    const { policy, of } = this.#policy();
+    if (policy === "fail") return this.#run.stop(new BudgetExceededError(message, { threadId }));
+    if (policy === "pause") return this.#run.stop(drained({ kind: "limit", threadId, message }));
+    if (of !== this) return this.#run.stop(finishing(exceeded, threadId, of.scope));
+    // This run cannot go on: its signal has fired. The next one wraps up.
+    const dueAt = (await this.#run.wakeNow("its deadline is over")).toISOString();
+    this.#run.stop(drained({ kind: "due", threadId, dueAt, message: `${message} Run it with null: it wraps up.` }));
   }
 
   /** What the innermost scope says that says anything. */

@@ -7,6 +7,11 @@ import { Run } from "./run.js";
 /** How often a run on a server looks whether the thread is free. */
 const BUSY_LOOK_MS = 250;
 
+/** Whether the run is one of a LangGraph server. */
+export function isServed(options: RunnableConfig): boolean {
+  return options.metadata?.["langgraph_host"] !== undefined;
+}
+
 /** Takes the thread. A server queues runs itself, so there a run waits one lease for the run before it (G19). */
 export async function takeThread(
   ledger: Ledger,
@@ -14,7 +19,7 @@ export async function takeThread(
   options: RunnableConfig,
   of: { readonly graph: string; readonly outer: readonly Run[] },
 ): Promise<Run> {
-  const onServer = options.metadata?.["langgraph_host"] !== undefined;
+  const onServer = isServed(options);
   const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);
   for (;;) {
     const run = await Run.start(ledger, threadId, "run", of);

@@ -17,15 +17,17 @@ export const STATE = `select b.scope, b.thread_id, b.parent, b.deadline, b.wrapp
   ${each(TOTALS, (name) => `b.limit_${name} + b.raised_${name} as allowed_${name}, b.spent_${name}`)},
   ${each(AMOUNTS, (name) => `b.reserved_${name}, b.kept_${name}`)} from {schema}.budgets b`;
 
+// A time that is not later than the one there is changes nothing.
 const RAISE = `
 with ${NOW},
 raised as (
-  update {schema}.budgets u set wrapping_up = false, exceeded_at = null, ${each(TOTALS, (name, i) => `raised_${name} = u.raised_${name} + $${i + 4}::bigint`)}
+  update {schema}.budgets u set wrapping_up = false, exceeded_at = null,
+    raised_deadline = greatest(u.raised_deadline, $10::timestamptz), deadline = case when u.deadline is not null then greatest(u.deadline, $10) end, ${each(TOTALS, (name, i) => `raised_${name} = u.raised_${name} + $${i + 4}::bigint`)}
   where u.scope = $1::text returning u.scope, u.thread_id
 ),
 told as (
-  insert into {schema}.budget_changes (scope, by_whom, reason, ${TOTALS.join(", ")}, at)
-  select raised.scope, $2::text, $3::text, ${each(TOTALS, (_, i) => `$${i + 4}`)}, at.now from raised, at
+  insert into {schema}.budget_changes (scope, by_whom, reason, ${TOTALS.join(", ")}, deadline, at)
+  select raised.scope, $2::text, $3::text, ${each(TOTALS, (_, i) => `$${i + 4}`)}, $10, at.now from raised, at
 )
 insert into {schema}.wakes as w (thread_id, due_at, reason) select raised.thread_id, at.now, 'its budget was raised' from raised, at
 on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason returning 1`;
@@ -71,7 +73,7 @@ export interface BudgetHistoryRow {
 const HISTORY = `
 select e.scope, e.at, e.kind, null as by, e.detail from {schema}.budget_events e join {schema}.budgets b using (scope) where b.thread_id = $1
 union all
-select c.scope, c.at, 'raised', c.by_whom, jsonb_strip_nulls(jsonb_build_object('reason', c.reason, 'usd', nullif(c.nano_usd, 0) / 1e9,
+select c.scope, c.at, 'raised', c.by_whom, jsonb_strip_nulls(jsonb_build_object('reason', c.reason, 'deadline', c.deadline, 'usd', nullif(c.nano_usd, 0) / 1e9,
   ${each(TOTALS.slice(1), (name) => `'${camel(name)}', nullif(c.${name}, 0)`)}))
 from {schema}.budget_changes c join {schema}.budgets b using (scope) where b.thread_id = $1
 order by at`;
@@ -89,12 +91,12 @@ function camel(column: string): string {
 export async function raiseBudget(
   database: Database,
   scope: string,
-  more: Totals,
+  more: Totals & { readonly deadline: Date | undefined },
   by: string,
   reason: string | undefined,
 ): Promise<boolean> {
-  const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs } = more;
-  const values = [scope, by, reason ?? null, nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs];
+  const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline = null } = more;
+  const values = [scope, by, reason ?? null, nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline];
   return (await database.query("budget_raise", RAISE, values)).length > 0;
 }
 

@@ -18,14 +18,15 @@ import { hexToBytes, NOW } from "./stepRows.js";
 import { IS_UNHURRIED, UNHURRIED } from "./steps.js";
 
 // $1 scope, $2 thread, $3 parent, $4 whether the limits are those of the first opening, $5 deadline, $6 to $11 limits, $12 to $15
-// what is kept back, $16 whether there is new input.
+// what is kept back, $16 whether there is new input, $17 what a refused call does.
 const OPEN = `
-insert into {schema}.budgets as b (scope, thread_id, parent, depth, deadline, ${each(TOTALS, (name) => `limit_${name}`)},
+insert into {schema}.budgets as b (scope, thread_id, parent, depth, deadline, on_exceeded, ${each(TOTALS, (name) => `limit_${name}`)},
   ${each(AMOUNTS, (name) => `kept_${name}`)})
-select $1::text, $2::text, $3::text, coalesce((select depth + 1 from {schema}.budgets where scope = $3), 0), $5::timestamptz,
+select $1::text, $2::text, $3::text, coalesce((select depth + 1 from {schema}.budgets where scope = $3), 0), $5::timestamptz, $17::text,
   ${each(TOTALS, (_, i) => `$${i + 6}::bigint`)}, ${each(AMOUNTS, (_, i) => `$${i + 12}::bigint`)}
 on conflict (scope) do update set wrapping_up = b.wrapping_up and not $16::boolean,
-  exceeded_at = case when $16 then null else b.exceeded_at end, parent = excluded.parent, depth = excluded.depth, deadline = excluded.deadline,
+  exceeded_at = case when $16 then null else b.exceeded_at end, parent = excluded.parent, depth = excluded.depth, on_exceeded = excluded.on_exceeded,
+  deadline = case when excluded.deadline is not null then greatest(excluded.deadline, b.raised_deadline) end,
   ${each(TOTALS, (name) => `limit_${name} = case when $4::boolean then b.limit_${name} else excluded.limit_${name} end`)},
   ${each(AMOUNTS, (name) => `kept_${name} = excluded.kept_${name}`)}`;
 
@@ -38,7 +39,7 @@ told as (
   insert into {schema}.budget_events (scope, kind, detail, at)
   select b.scope, 'new run', jsonb_build_object('spentNanoUsd', b.spent_nano_usd::text, 'tokens', b.spent_tokens), at.now from b, at
 )
-update {schema}.budgets u set wrapping_up = false, exceeded_at = null, suspended_ms = 0,
+update {schema}.budgets u set wrapping_up = false, exceeded_at = null, suspended_ms = 0, raised_deadline = null, deadline = $2::timestamptz,
   ${each(TOTALS, (name) => `raised_${name} = 0, spent_${name} = 0`)}
 from b where u.scope = b.scope`;
 
@@ -46,7 +47,7 @@ from b where u.scope = b.scope`;
 const OVER_TIME = `
   select b.scope, b.depth, 'deadline' as what, (extract(epoch from b.deadline) * 1000)::bigint as allowed,
     (extract(epoch from at.now) * 1000)::bigint as spent, 0::bigint as reserved, 0::bigint as requested
-  from b, at where b.deadline <= at.now
+  from b, at where b.deadline <= at.now and not b.wrapping_up
   union all
   select b.scope, b.depth, 'active_ms', b.limit_active_ms + b.raised_active_ms, b.spent_active_ms, 0, 0
   from b where b.spent_active_ms >= b.limit_active_ms + b.raised_active_ms and not b.wrapping_up`;
@@ -194,10 +195,20 @@ async function open(database: Database, { threadId }: RunTicket, terms: ScopeTer
   const { scope, parent, limits, kept, once, newInput, anew } = terms;
   const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline } = limits;
   const values = [nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs].map((limit) => limit ?? null);
-  const given = [scope, threadId, parent ?? null, once, deadline ?? null, ...values, ...amountValues(kept), newInput];
+  const given = [
+    scope,
+    threadId,
+    parent ?? null,
+    once,
+    deadline ?? null,
+    ...values,
+    ...amountValues(kept),
+    newInput,
+    terms.onExceeded ?? null,
+  ];
   await database.query("budget_open", OPEN, given);
   await sweep(database, [scope]);
-  if (anew) await database.query("budget_anew", ANEW, [scope]);
+  if (anew) await database.query("budget_anew", ANEW, [scope, deadline ?? null]);
   const state = await readBudget(database, scope);
   if (state === undefined) throw new Error("A budget that was just stored is gone.");
   return state;

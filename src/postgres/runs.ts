@@ -2,7 +2,7 @@
 // its own transaction, so a run that lost its thread can change nothing, however late it wakes up.
 import type { CancelRequest } from "../core/cancel.js";
 import type { RecordedFailure } from "../core/errors.js";
-import type { AcquireAnswer, RunEnd, RunOf, RunPurpose, RunTicket } from "../core/ledger.js";
+import type { AcquireAnswer, Renewed, RunEnd, RunOf, RunPurpose, RunTicket } from "../core/ledger.js";
 import { CANCEL_COLUMNS, type CancelColumns, cancelCameTooLate, finishCancel, toCancel } from "./cancels.js";
 import { describeHolder, type Holder, isProvenDead } from "./holder.js";
 import { errorJson } from "./outcomes.js";
@@ -111,18 +111,19 @@ interface HeldRow extends CancelColumns {
 
 const RENEW = `
 update {schema}.threads t set lease_until = at.now + make_interval(secs => $3::bigint / 1000.0)
-from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 and t.lease_until > at.now returning ${CANCEL_COLUMNS}`;
+from (select {schema}.ledger_now() as now) at where t.thread_id = $1 and t.epoch = $2 and t.lease_until > at.now
+returning ${CANCEL_COLUMNS}, (select (extract(epoch from b.deadline - at.now) * 1000)::float8 from {schema}.budgets b
+  where b.scope = t.thread_id and not b.wrapping_up) as deadline_in_ms`;
 
 /** False when the lease is over or another's: losing is final (G3). A run that was cancelled keeps it until it has stopped. */
-export async function renewRun(
-  database: Database,
-  ticket: RunTicket,
-  leaseMs: number,
-): Promise<boolean | { cancelled: CancelRequest }> {
-  const [row] = await database.query<CancelColumns>("renew_run", RENEW, [ticket.threadId, ticket.epoch, leaseMs]);
-  if (row === undefined) return false;
-  const cancelled = toCancel(row);
-  return cancelled === undefined ? true : { cancelled };
+export async function renewRun(database: Database, ticket: RunTicket, leaseMs: number): Promise<false | Renewed> {
+  const values = [ticket.threadId, ticket.epoch, leaseMs];
+  const [row] = await database.query<RenewedRow>("renew_run", RENEW, values);
+  return row === undefined ? false : { cancelled: toCancel(row), deadlineInMs: row.deadline_in_ms ?? undefined };
+}
+
+interface RenewedRow extends CancelColumns {
+  readonly deadline_in_ms: number | null;
 }
 
 // An undo from outside leaves a cancelled thread cancelled. $5: it is due again at once. A wake that was left alone because the

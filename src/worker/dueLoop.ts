@@ -3,10 +3,10 @@ import { hostname } from "node:os";
 import { redact } from "../core/failure.js";
 import { claimDue, type DueThread, deferWake, dropWake, nextDueMs, strangers } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { startDeliveries } from "../sweep/deliveries.js";
+import { type Loop, startLoop } from "../sweep/loop.js";
+import { sweepInTurn } from "../sweep/sweepDatabase.js";
 import { type Bell, listen } from "./bell.js";
-import { startDeliveries } from "./deliveries.js";
-import { type Loop, startLoop } from "./loop.js";
-import { sweepInTurn } from "./sweep.js";
 import type { Waker, WakerHost, WorkerEvent } from "./waker.js";
 
 export interface DueLoopOptions {
@@ -23,8 +23,6 @@ export interface DueLoopOptions {
   readonly onEvent: (event: WorkerEvent) => void;
 }
 
-/** Sweeps of several processes take turns at this share of the poll, so that none of them is late by two polls. */
-const TURN_SHARE = 0.8;
 /** A bell that broke is asked for again. */
 const BELL_AGAIN_MS = 30_000;
 const STRANGERS_EVERY_MS = 30_000;
@@ -47,7 +45,11 @@ export class DueLoop {
       onError: (error) => options.host.onError(error),
       background: options.background,
     });
-    this.#stopDeliveries = startDeliveries({ ...options, onError: (error) => options.host.onError(error) });
+    this.#stopDeliveries = startDeliveries({
+      ...options,
+      onDelivered: (delivered) => options.onEvent({ type: "swept", found: { ...delivered } }),
+      onError: (error) => options.host.onError(error),
+    });
   }
 
   /** Takes nothing more. What is in the waker's hands stays there. */
@@ -60,7 +62,7 @@ export class DueLoop {
   async #turn(): Promise<number | undefined> {
     const { pollMs, onEvent, waker } = this.options;
     const database = await this.options.database();
-    const found = await sweepInTurn(database, pollMs * TURN_SHARE);
+    const found = await sweepInTurn(database, pollMs);
     if (found !== undefined && Object.values(found).some((n) => n > 0)) onEvent({ type: "swept", found });
     if (waker === undefined) return undefined;
     await this.#haveBell(database);

@@ -14,10 +14,11 @@
  * @module
  */
 
+export type { Swept } from "../sweep/sweepDatabase.js";
 export { inProcessWaker } from "./inProcess.js";
 export { type LangGraphServerOptions, langgraphServerWaker, type ServerClient } from "./langgraphServer.js";
 export { type BossLike, type PgBossOptions, pgBossWaker } from "./pgBoss.js";
-export { type Swept, sweep } from "./sweep.js";
+export { sweep } from "./sweep.js";
 export { type BackgroundSweeper, type SweepHereOptions, sweepHere } from "./sweepHere.js";
 export type { WakeableGraph } from "./threadRunner.js";
 export type { WakeOutcome, Waker, WakerHost, WorkerEvent } from "./waker.js";

@@ -3,10 +3,10 @@
 import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
-import { databaseOf } from "../openLedger.js";
+import { databaseOf, type OpenedLedger, SWEEPER } from "../openLedger.js";
+import { POLL_MS } from "../sweep/serverSweeper.js";
 import { DueLoop } from "./dueLoop.js";
 import type { Waker, WorkerEvent } from "./waker.js";
-import { POLL_MS } from "./worker.js";
 
 export interface SweepHereOptions {
   /** Has due threads run as well, such as by `langgraphServerWaker()`. @default threads are left to workers */
@@ -39,6 +39,7 @@ export function sweepHere(ledger: Ledger, options: SweepHereOptions = {}): Backg
   const running = sweepers.get(ledger);
   if (running !== undefined) return running;
   const host = { concurrency: 0, run: async () => ({ to: "busy" as const, againInMs: pollMs }), onError };
+  const comeBack = (ledger as OpenedLedger)[SWEEPER].giveWay();
   let loop: DueLoop | undefined;
   let stopped = false;
   const started = (waker?.start?.(host) ?? Promise.resolve()).then(() => {
@@ -59,6 +60,7 @@ export function sweepHere(ledger: Ledger, options: SweepHereOptions = {}): Backg
     stop: async () => {
       stopped = true;
       sweepers.delete(ledger);
+      comeBack();
       await started;
       await loop?.stop();
       await waker?.stop?.();

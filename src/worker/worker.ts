@@ -6,6 +6,7 @@ import { knownOptions } from "../core/options.js";
 import { ledgerOf } from "../langgraph/durableRun.js";
 import { LEDGER_PARTS, type Ledger } from "../langgraph/ledger.js";
 import { databaseOf } from "../openLedger.js";
+import { POLL_MS } from "../sweep/serverSweeper.js";
 import { DueLoop } from "./dueLoop.js";
 import { inProcessWaker } from "./inProcess.js";
 import { type Graphs, graphsByName, ThreadRunner, type WakeableGraph } from "./threadRunner.js";
@@ -51,8 +52,6 @@ const OPTIONS = [
   "onError",
 ];
 
-/** A second of lateness is what the product promises; PostgreSQL's bell is usually faster. */
-export const POLL_MS = 1_000;
 /** Container platforms kill after thirty seconds or more. */
 const GRACE_MS = 30_000;
 /** Threads mostly wait for models and networks; more of them want more connections. */

@@ -68,6 +68,7 @@ async function openPurse(ledger: Ledger, host: StepHost, outer: RunPurse | undef
     leave: () => new Error("A benchmark's run was lost."),
     stop: unexpected,
     settleAbandoned: async () => {},
+    wakeNow: async () => new Date(),
   };
   const purse = await RunPurse.open(run, { usd: 1_000_000, tokens: 1e12, modelCalls: 1e9 }, outer);
   if (purse === undefined) throw new Error("A budget was not opened.");

@@ -1,8 +1,8 @@
 // Times that no timer can carry: they are kept by the database, and nothing fires before them.
 import { beforeAll, describe, expect, it } from "vitest";
 import { drainReason } from "../../src/index.js";
+import { startLoop } from "../../src/sweep/loop.js";
 import { startWorker, type WorkerEvent } from "../../src/worker/index.js";
-import { startLoop } from "../../src/worker/loop.js";
 import { oneNode, reset, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 

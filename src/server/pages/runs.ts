@@ -71,6 +71,8 @@ export function noteOf(thread: ThreadSummary, step: CurrentStep | undefined, now
   if (state === "due") return at === "" ? "its process is gone" : `its process is gone, at ${at}`;
   if (state === "failed" && error !== undefined)
     return `failed: ${visible(error.code ?? error.name, 60)}${at === "" ? "" : `, at ${at}`}`;
+  if (state === "waiting" && error?.code === "BUDGET_EXCEEDED")
+    return `its budget is used up${at === "" ? "" : `, after ${at}`}`;
   if (state === "waiting") return at === "" ? "" : `waits, after ${at}`;
   return "";
 }

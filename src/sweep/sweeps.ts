@@ -1,6 +1,7 @@
 // What is due by time alone and needs no graph. A sweep is safe to do by any number of processes at once, and answers how
 // much it found. A new one is a line in the list.
 import { sweepApprovals } from "../postgres/approvalTimes.js";
+import { sweepDeadlines } from "../postgres/deadlines.js";
 import { wakeDeadRuns } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 
@@ -19,4 +20,5 @@ async function sweepRequests(database: PooledDatabase): Promise<number> {
 export const SWEEPS: readonly Sweep[] = [
   { name: "approvals", sweep: sweepRequests },
   { name: "deadRuns", sweep: wakeDeadRuns },
+  { name: "deadlines", sweep: sweepDeadlines },
 ];

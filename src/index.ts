@@ -110,6 +110,7 @@ export {
 } from "./operate.js";
 export type { Webhook } from "./postgres/webhooks.js";
 export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
+export type { Alert } from "./sweep/alerts.js";
 export {
   decideByWebhook,
   deliverOutbox,

@@ -13,6 +13,7 @@ import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
+import { type Alert, watchDatabase } from "./sweep/alerts.js";
 import { ServerSweeper } from "./sweep/serverSweeper.js";
 
 export interface LedgerOptions {
@@ -54,6 +55,12 @@ export interface LedgerOptions {
   readonly sweep?: boolean;
   /** Called after a step's commit, and after each replay. Must not throw. */
   readonly onStep?: (event: StepEvent) => void;
+  /**
+   * Told of what is wrong: writes in doubt, threads that nobody runs, failed runs, budgets that run low, effects that happened
+   * twice. Whoever sweeps looks, every ten seconds: a worker, `sweepHere`, a server. Of all processes that have this hook one
+   * is told, once, and again every hour while it lasts; if that one dies at this moment, an hour later. Must not throw.
+   */
+  readonly onAlert?: (alert: Alert) => void;
   /** Told one line about where the data is when the embedded server is used. @default a line on stderr */
   readonly onLine?: (line: string) => void;
 }
@@ -69,6 +76,7 @@ const OPTIONS = [
   "bodyCodec",
   "sweep",
   "onStep",
+  "onAlert",
   "onLine",
 ];
 
@@ -116,7 +124,10 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
   checkBodyCodec(options.bodyCodec);
-  const { sweep = true } = options;
+  const { sweep = true, onAlert } = options;
+  if (onAlert !== undefined && typeof onAlert !== "function") {
+    throw new InvalidOptionError("Expected `onAlert` to be a function.");
+  }
   if (typeof sweep !== "boolean") throw new InvalidOptionError("Expected `sweep` to be a boolean.");
   const prices = checkPrices(options.prices);
   let opening: Promise<OpenedDatabase> | undefined;
@@ -176,7 +187,7 @@ interface OpenedDatabase {
 
 async function openDatabase(options: LedgerOptions, schema: string, maxConnections: number): Promise<OpenedDatabase> {
   if (options.pool !== undefined)
-    return { database: await prepare(options.pool, schema, options.bodyCodec), close: async () => {} };
+    return { database: await prepare(options.pool, schema, options), close: async () => {} };
   const address: DatabaseAddress =
     options.url === undefined ? await findDatabase(process.env, options.onLine) : { url: options.url };
   const pool = createPool(address.url, maxConnections);
@@ -185,16 +196,17 @@ async function openDatabase(options: LedgerOptions, schema: string, maxConnectio
     await address.release?.();
   };
   try {
-    return { database: await prepare(pool, schema, options.bodyCodec), close };
+    return { database: await prepare(pool, schema, options), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function prepare(pool: PoolLike, schema: string, codec: BodyCodec | undefined): Promise<PooledDatabase> {
-  const database = new PooledDatabase(pool, schema, codec);
+async function prepare(pool: PoolLike, schema: string, { bodyCodec, onAlert }: LedgerOptions): Promise<PooledDatabase> {
+  const database = new PooledDatabase(pool, schema, bodyCodec);
   await migrate(database);
   await setupCheckpoints(database, schema);
+  if (onAlert !== undefined) watchDatabase(database, onAlert);
   return database;
 }

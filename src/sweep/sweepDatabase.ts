@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { noteSweep, sinceSweepMs } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { watched } from "./alerts.js";
 import { SWEEPS } from "./sweeps.js";
 
 /** How much each sweep found, by its name. */
@@ -20,9 +21,11 @@ export async function sweepDatabase(database: PooledDatabase): Promise<Swept> {
 const TURN_SHARE = 0.8;
 
 /** Sweeps unless somebody has just done so. Undefined: somebody has. */
-export async function sweepInTurn(database: PooledDatabase, pollMs: number): Promise<Swept | undefined> {
-  const sinceMs = await sinceSweepMs(database);
-  // A clock that was set back is no reason to wait.
-  if (sinceMs !== undefined && sinceMs >= 0 && sinceMs < pollMs * TURN_SHARE) return undefined;
-  return sweepDatabase(database);
+export function sweepInTurn(database: PooledDatabase, pollMs: number): Promise<Swept | undefined> {
+  return watched(database, async () => {
+    const sinceMs = await sinceSweepMs(database);
+    // A clock that was set back is no reason to wait.
+    if (sinceMs !== undefined && sinceMs >= 0 && sinceMs < pollMs * TURN_SHARE) return undefined;
+    return sweepDatabase(database);
+  });
 }

@@ -1,6 +1,6 @@
 // A contract waits 72 hours for a signature. Ann does not answer; at hour 48 Bob is to be asked too, but the worker is down
 // from hour 40 to hour 60: he is asked when it is back, once. Bob signs at hour 70. The hours pass in a few seconds.
-// Run it: npx tsx examples/contractSigning.ts
+// Run it: npx tsx examples/10-contract-signing.ts
 import { Annotation, Command, END, START, StateGraph } from "@langchain/langgraph";
 import { approvalNode, approvalsOf, decide, durableGraph, durableNode, openLedger } from "langgraph-longhaul";
 import { advanceClock } from "langgraph-longhaul/testing";
@@ -8,9 +8,12 @@ import { startWorker } from "langgraph-longhaul/worker";
 
 const HOUR = 3_600_000;
 const State = Annotation.Root({ contract: Annotation<string>, signedBy: Annotation<string> });
-// The clock is moved for good: a schema of its own.
-const ledger = openLedger({ schema: "longhaul_example" });
-const say = (line: string) => console.log(line);
+const ledger = openLedger({ schema: "longhaul_example" }); // its clock is moved for good
+
+const sign = durableNode(State, async ({ contract, signedBy }, { step }) => {
+  await step.write("sign", { contract }, async () => console.log(`       signed: ${contract}, by ${signedBy}`));
+  return {};
+});
 
 const graph = durableGraph(
   new StateGraph(State)
@@ -26,17 +29,10 @@ const graph = durableGraph(
       }),
       { ends: ["sign", END] },
     )
-    .addNode(
-      "sign",
-      durableNode(State, async ({ contract, signedBy }, { step }) => {
-        await step.write("sign", { contract }, async () => say(`       signed: ${contract}, by ${signedBy}`));
-        return {};
-      }),
-    )
+    .addNode("sign", sign)
     .addEdge(START, "approve"),
   { ledger },
 );
-
 const config = { configurable: { thread_id: `contract-${process.pid}` } };
 const who = async () => (await approvalsOf(ledger, { threadId: config.configurable.thread_id }))[0];
 const until = async (done: () => Promise<boolean>) => {
@@ -44,21 +40,21 @@ const until = async (done: () => Promise<boolean>) => {
 };
 
 await graph.invoke({ contract: "No. 7", signedBy: "" }, config);
-say(`hour  0: asks ${(await who())?.approvers?.join(", ")}`);
+console.log(`hour  0: asks ${(await who())?.approvers?.join(", ")}`);
 const first = startWorker({ ledger, graphs: graph });
 await advanceClock(ledger, 40 * HOUR);
 await first.stop();
-say("hour 40: the worker goes down");
+console.log("hour 40: the worker goes down");
 await advanceClock(ledger, 20 * HOUR);
-say(`hour 60: still asks ${(await who())?.approvers?.join(", ")}; the worker comes back`);
+console.log(`hour 60: still asks ${(await who())?.approvers?.join(", ")}; the worker comes back`);
 const second = startWorker({ ledger, graphs: graph });
 await until(async () => (await who())?.approvers?.includes("bob") === true);
-say(`         asks ${(await who())?.approvers?.join(", ")}`);
+console.log(`         asks ${(await who())?.approvers?.join(", ")}`);
 await advanceClock(ledger, 10 * HOUR);
 const { id = "" } = (await who()) ?? {};
 const { result } = await decide(ledger, { approvalId: id, by: "bob", decision: { status: "approved" } });
-say(`hour 70: bob says yes: ${result}`);
+console.log(`hour 70: bob says yes: ${result}`);
 await until(async () => (await graph.getState(config)).next.length === 0);
 await second.stop();
 await ledger.close();
-say("done");
+console.log("done");

@@ -63,7 +63,10 @@ export function addApprovalRoutes(app: Hono, site: Site): void {
     "/api/approvals/:id/extend",
     guard.call(async (c, { user }, body) => {
       const { byMs, reason } = (body ?? {}) as { byMs?: unknown; reason?: unknown };
-      const more = { byMs: Number(byMs), ...(typeof reason === "string" ? { reason } : {}) };
+      const more = {
+        byMs: typeof byMs === "number" ? byMs : Number.NaN,
+        ...(typeof reason === "string" ? { reason } : {}),
+      };
       return c.json(
         toJson(
           await extendApproval(site.ledger, { approvalId: idOf(c), by: user.id, roles: user.roles ?? [], ...more }),

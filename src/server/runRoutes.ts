@@ -3,6 +3,7 @@ import type { Context, Hono } from "hono";
 import { cancelRun } from "../cancelRun.js";
 import { LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
 import { raiseBudget, redrive, type SettleRequest, settle } from "../operate.js";
 import { listApprovals } from "../postgres/approvalRows.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
@@ -166,7 +167,7 @@ function reasonOf(form: Form): { reason?: string } {
 function field(form: Form, name: string): string {
   const value = form.get(name) ?? "";
   if (value === "") throw new InvalidOptionError(`The form lacks its \`${name}\`. Reload the page, and send it again.`);
-  return value;
+  return checkId(name, value);
 }
 
 /** A count of an address, or `otherwise`. */

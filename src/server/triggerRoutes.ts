@@ -50,5 +50,7 @@ function triggerOf(trigger: unknown, sender: string): { source: string; eventId:
   const { source, eventId } = (trigger ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof eventId !== "string" || (source !== undefined && typeof source !== "string"))
     throw new InvalidOptionError('Expected `trigger` to be { "eventId": "…", "source"?: "…" }.');
-  return { source: source === undefined ? sender : `${sender}/${source}`, eventId };
+  // A slash in a name is no border: "a/b" is not the source "b" of "a".
+  const own = sender.replaceAll("%", "%25").replaceAll("/", "%2F");
+  return { source: source === undefined ? own : `${own}/${source}`, eventId };
 }

@@ -53,7 +53,8 @@ export interface ExtendRequest {
 /**
  * Gives a request more time. Only before its deadline: what has expired is decided.
  *
- * @throws NotFoundError for an unknown id, DecisionRefusedError where it may not be moved any more, or not by them.
+ * @throws NotFoundError for an unknown id, InvalidOptionError for a request without a deadline, DecisionRefusedError where it may
+ * not be moved any more, or not by them.
  */
 export async function extendApproval(ledger: Ledger, request: ExtendRequest): Promise<Approval> {
   const { approvalId, by, roles = [], byMs, reason } = request;
@@ -70,14 +71,14 @@ export async function extendApproval(ledger: Ledger, request: ExtendRequest): Pr
   });
   if (approval === undefined) throw new NotFoundError(`No request for approval has the id "${approvalId}".`);
   if (extended) return approval;
+  if (approval.status === "pending" && approval.deadlineAt === undefined)
+    throw new InvalidOptionError(`Request ${approvalId} has no deadline, so there is none to extend.`);
   const why =
     approval.status !== "pending"
       ? `it is ${approval.status}`
-      : approval.deadlineAt === undefined
-        ? "it has no deadline"
-        : approval.deadlineAt <= approval.readAt
-          ? "its deadline is over"
-          : `"${by}" is not among its approvers`;
+      : approval.deadlineAt !== undefined && approval.deadlineAt <= approval.readAt
+        ? "its deadline is over"
+        : `"${by}" is not among its approvers`;
   throw new DecisionRefusedError(`The deadline of request ${approvalId} was not moved: ${why}.`, {
     threadId: approval.threadId,
   });

@@ -13,7 +13,8 @@ import { checkId } from "../core/key.js";
 import { decide, extendApproval } from "../decide.js";
 import { approvalHistory, findApproval, listApprovals } from "../postgres/approvalRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withCurrent, withLedger } from "./connect.js";
-import { positiveInteger, printJson, printLine, printTable, showTime } from "./output.js";
+import { goesOn, positiveInteger, printJson, printLine, printTable, showTime } from "./output.js";
+import { typedApproval } from "./typedId.js";
 
 export function approvalsCommand(): Command {
   return new Command("approvals")
@@ -62,12 +63,12 @@ function listCommand(): Command {
 
 function showCommand(): Command {
   return databaseCommand("show", "show a request with its arguments and its history")
-    .argument("<id>", "id of the request")
+    .argument("<id>", "id of the request, or its first digits")
     .action(async (id: string, options: ConnectOptions) => {
       const [approval, history] = await withLedger(options, async (_ledger, database) => {
-        const known = await findApproval(database, checkId("id", id));
+        const known = await findApproval(database, await typedApproval(database, checkId("id", id)));
         if (known === undefined) throw new NotFoundError(`No request for approval has the id "${id}".`);
-        return [known, await approvalHistory(database, id)] as const;
+        return [known, await approvalHistory(database, known.id)] as const;
       });
       if (options.json) return printJson({ ...approval, history });
       printLine(`${approval.action}   ${describeDecision(approval)}`);
@@ -96,7 +97,7 @@ interface ActorOptions extends ConnectOptions {
 
 function actorCommand(name: string, description: string): Command {
   return databaseCommand(name, description)
-    .argument("<id>", "id of the request")
+    .argument("<id>", "id of the request, or its first digits")
     .option("--by <who>", "who decides", systemUser())
     .option("--role <roles...>", "roles of who decides");
 }
@@ -119,13 +120,15 @@ function editCommand(): Command {
 
 async function decideAs(id: string, options: ActorOptions, decision: Answer): Promise<void> {
   const { by, role: roles = [] } = options;
-  const answer = await withLedger(options, (ledger) => decide(ledger, { approvalId: id, by, roles, decision }));
+  const answer = await withLedger(options, async (ledger, database) =>
+    decide(ledger, { approvalId: await typedApproval(database, id), by, roles, decision }),
+  );
   printDecision(answer, options.json === true);
 }
 
 function printDecision({ result, approval }: DecideAnswer, json: boolean): void {
   if (json) printJson({ result, ...approval });
-  else if (result === "applied") printLine(`${approval.status}. Run thread "${approval.threadId}" with null as input.`);
+  else if (result === "applied") printLine(`${approval.status}. ${goesOn(approval.threadId)}`);
   else printLine(`Already decided: ${describeDecision(approval)}. Nothing was changed.`);
   if (result !== "applied") process.exitCode = 3;
 }
@@ -136,8 +139,10 @@ function extendCommand(): Command {
     .option("--reason <text>", "why; recorded")
     .action(async (id: string, options: ActorOptions & { hours: string; reason?: string }) => {
       const { by, role: roles = [], hours, reason } = options;
-      const request = { approvalId: id, by, roles, byMs: Number(hours) * 3_600_000, ...(reason ? { reason } : {}) };
-      const approval: Approval = await withLedger(options, (ledger) => extendApproval(ledger, request));
+      const request = { by, roles, byMs: Number(hours) * 3_600_000, ...(reason ? { reason } : {}) };
+      const approval: Approval = await withLedger(options, async (ledger, database) =>
+        extendApproval(ledger, { ...request, approvalId: await typedApproval(database, id) }),
+      );
       if (options.json) printJson(approval);
       else printLine(`The deadline is ${approval.deadlineAt?.toISOString()} now.`);
     });

@@ -8,7 +8,7 @@ import { remainingRatio } from "../core/remaining.js";
 import { raiseBudget } from "../operate.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
-import { printJson, printLine, printTable } from "./output.js";
+import { goesOn, printJson, printLine, printTable } from "./output.js";
 import { parseInstant } from "./times.js";
 
 export function budgetCommand(): Command {
@@ -123,7 +123,7 @@ function raiseCommand(): Command {
       };
       const state = await withLedger(options, (ledger) => raiseBudget(ledger, request));
       if (options.json) printJson(toJson(state));
-      else printLine(`Raised. Run thread "${threadId}" again, with null as input.`);
+      else printLine(`Raised. ${goesOn(threadId)}`);
     });
 }
 

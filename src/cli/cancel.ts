@@ -35,7 +35,7 @@ function linesOf(threadId: string, { result, applied, cancel, committed, inDoubt
   ];
   if (committed.length > 0)
     lines.push(
-      `${committed.length} of its writes stand. Undo them: longhaul compensate ${threadId} --graph <file:export>`,
+      `${committed.length} of its writes ${committed.length === 1 ? "stands. Undo it" : "stand. Undo them"}: longhaul compensate ${threadId} --graph <file:export>`,
     );
   if (inDoubt.length > 0) lines.push(`${inDoubt.length} may have happened, or may still: longhaul reconcile list`);
   return lines;

@@ -48,6 +48,11 @@ function visible(text: string): string {
   );
 }
 
+/** What comes next, where the thread was woken. */
+export function goesOn(threadId: string): string {
+  return `A worker goes on with thread "${threadId}"; without one run it with null as input.`;
+}
+
 /** Cost for people: dollars, or that the price is not known; and whether the tokens behind it are an estimate. */
 export function showCost(usage: StepRecord["usage"]): string {
   if (usage === undefined) return "";

@@ -7,8 +7,9 @@ import { type SettleRequest, settle } from "../operate.js";
 import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";
-import { printJson, printLine, printTable, showTime } from "./output.js";
+import { goesOn, printJson, printLine, printTable, showTime } from "./output.js";
 import { runCommand } from "./reconcileRun.js";
+import { typedStep } from "./typedId.js";
 
 export function reconcileCommand(): Command {
   return new Group("reconcile")
@@ -104,7 +105,7 @@ interface SettleOptions extends ConnectOptions {
 
 function settleCommand(): Command {
   return databaseCommand("settle", "record what you found out about a write; its thread can then go on")
-    .argument("<key>", "the step's key, from `longhaul reconcile list`")
+    .argument("<key>", "the step's key, from `longhaul reconcile list`, or its first digits")
     .option("--happened <json>", "it happened, and this is its receipt (what the step's function would have returned)")
     .option("--did-not-happen", "it did not happen; counts only after the settle time")
     .option("--write-off", "give it up: the step fails for good (needs --reason)")
@@ -115,16 +116,19 @@ function settleCommand(): Command {
     .option("--acknowledge", "it happened twice: known, and dealt with")
     .option("--by <who>", "who says so", systemUser())
     .option("--reason <text>", "why; goes to the step's history")
-    .action(async (key: string, options: SettleOptions) => {
-      const request = toRequest(key, options);
-      const answer = await withLedger(options, (ledger) => settle(ledger, request));
+    .action(async (typed: string, options: SettleOptions) => {
+      const request = toRequest(options);
+      const { key, answer } = await withLedger(options, async (ledger, database) => {
+        const key = await typedStep(database, typed);
+        return { key, answer: await settle(ledger, { ...request, idempotencyKey: key }) };
+      });
       if (options.json) printJson({ key, ...answer });
       else printLine(explain(key, answer));
       if (answer.result !== "settled") process.exitCode = 3;
     });
 }
 
-function toRequest(idempotencyKey: string, options: SettleOptions): SettleRequest {
+function toRequest(options: SettleOptions): Omit<SettleRequest, "idempotencyKey"> {
   const given = {
     happened: options.happened !== undefined,
     "did-not-happen": options.didNotHappen === true,
@@ -144,7 +148,7 @@ function toRequest(idempotencyKey: string, options: SettleOptions): SettleReques
   }
   const reason = options.reason === undefined ? {} : { reason: options.reason };
   const receipt = outcome === "happened" ? { receipt: parseReceipt(options.happened ?? "") } : {};
-  return { idempotencyKey, by: options.by, outcome, ...reason, ...receipt };
+  return { by: options.by, outcome, ...reason, ...receipt };
 }
 
 function parseReceipt(text: string): unknown {
@@ -160,7 +164,7 @@ function parseReceipt(text: string): unknown {
 function explain(key: string, answer: Awaited<ReturnType<typeof settle>>): string {
   switch (answer.result) {
     case "settled":
-      return `Settled. Run thread "${answer.threadId}" again, with null as input.`;
+      return `Settled. ${goesOn(answer.threadId)}`;
     case "not-yet":
       return `Not yet: it is being run, or a request may still be on its way. Again from ${answer.notBefore.toISOString()}.`;
     case "already-settled":

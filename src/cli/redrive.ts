@@ -5,7 +5,7 @@ import { checkId } from "../core/key.js";
 import { redrive } from "../operate.js";
 import { listThreads } from "../postgres/runs.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
-import { printJson, printLine } from "./output.js";
+import { goesOn, printJson, printLine } from "./output.js";
 
 export function redriveCommand(): Command {
   return databaseCommand(
@@ -23,13 +23,15 @@ export function redriveCommand(): Command {
         return { redriven: await redrive(ledger, request), cancel: before?.cancel };
       });
       if (options.json) printJson({ threadId, redriven, cancelLifted: cancel !== undefined });
-      else if (cancel !== undefined)
-        printLine(redact(`The cancel by ${cancel.by} is lifted. Run thread "${threadId}" with null as input.`));
+      else if (cancel !== undefined) printLine(redact(`The cancel by ${cancel.by} is lifted. ${goesOn(threadId)}`));
       else if (redriven.length === 0)
         printLine(
           "No recorded step of this thread has failed, or it was written off, which is for good. Nothing was changed.",
         );
-      else printLine(`${redriven.length} failed steps are ready again. Run thread "${threadId}" with null as input.`);
+      else
+        printLine(
+          `${redriven.length === 1 ? "1 failed step is" : `${redriven.length} failed steps are`} ready again. ${goesOn(threadId)}`,
+        );
       if (redriven.length === 0 && cancel === undefined) process.exitCode = 3;
     });
 }

@@ -17,7 +17,7 @@ interface ShowOptions extends ConnectOptions {
 export function showCommand(): Command {
   return databaseCommand("show", "show the steps of a thread, in order")
     .argument("<thread>", "thread id")
-    .option("--history", "with --json: every change of every step, by whom and why")
+    .option("--history", "with --json: what people did to the thread, then every change of every step, by whom and why")
     .addHelpText("after", "\nReceipts are cut and redacted; inputs and outputs are not shown.")
     .action((threadId: string, options: ShowOptions) =>
       withCurrent(options, async (database) => {
@@ -29,6 +29,9 @@ export function showCommand(): Command {
           printSteps(thread.state, threadId, steps);
           return printEvents(await threadEvents(database, threadId));
         }
+        if (options.history)
+          for (const { kind, ...event } of await threadEvents(database, threadId))
+            printJson({ threadId, event: kind, ...event });
         for (const step of steps) {
           const history = options.history ? { history: await historyOf(database, step.record.key) } : {};
           printJson({ ...toJson(step), ...history });

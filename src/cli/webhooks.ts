@@ -50,20 +50,44 @@ function addCommand(): Command {
       const { to: url, secretFile, kinds, allowPrivate, includeArgs, link } = options;
       const decides = decidesOf(options);
       const settings = await withLedger(options, (ledger) =>
-        registerWebhook(ledger, {
-          name,
-          secret: readSecretFile(secretFile),
-          ...(url === undefined ? {} : { url }),
-          ...(kinds === undefined ? {} : { kinds }),
-          ...(allowPrivate === undefined ? {} : { allowPrivate }),
-          ...(includeArgs === undefined ? {} : { includeArgs }),
-          ...(link === undefined ? {} : { link }),
-          ...(decides === undefined ? {} : { decides }),
-        }),
+        inFlags(() =>
+          registerWebhook(ledger, {
+            name,
+            secret: readSecretFile(secretFile),
+            ...(url === undefined ? {} : { url }),
+            ...(kinds === undefined ? {} : { kinds }),
+            ...(allowPrivate === undefined ? {} : { allowPrivate }),
+            ...(includeArgs === undefined ? {} : { includeArgs }),
+            ...(link === undefined ? {} : { link }),
+            ...(decides === undefined ? {} : { decides }),
+          }),
+        ),
       );
       if (options.json) printJson({ ...settings, url: showUrl(settings.url) });
       else printLine(`Registered. ${settings.url === undefined ? "" : `Try it: longhaul webhooks test ${name}`}`);
     });
+}
+
+const FLAGS: readonly (readonly [string, string])[] = [
+  ["url", "--to"],
+  ["secret", "--secret-file"],
+  ["kinds", "--kinds"],
+  ["allowPrivate", "--allow-private"],
+  ["includeArgs", "--include-args"],
+  ["link", "--link"],
+  ["decides", "--decides"],
+];
+
+/** Who typed flags is told of flags. */
+async function inFlags<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error;
+    throw new InvalidOptionError(
+      FLAGS.reduce((text, [option, flag]) => text.replaceAll(`\`${option}\``, flag), error.message),
+    );
+  }
 }
 
 function decidesOf({ decides, as, asAnyone, role: roles }: AddOptions) {

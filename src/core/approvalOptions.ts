@@ -59,12 +59,28 @@ function checkNames(what: string, names: readonly string[] | undefined): void {
   for (const name of names) {
     checkId(what, name);
     if (isReserved(name)) throw new InvalidOptionError(`Expected ${what} to name people, got "${name}".`);
+    if (isLookAlike(name)) throw new InvalidOptionError(lookAlike(what, name));
   }
 }
 
 /** Names that stand for the pack itself, and for the agent that asks: they never decide by a person's way. */
 export function isReserved(name: string): boolean {
   return /^(system|agent)(:|$)/i.test(name.normalize("NFKC").replaceAll(/[\s\p{C}]/gu, ""));
+}
+
+/**
+ * A name that is written in letters of two alphabets which look the same, or in another form of its letters: nobody could tell
+ * it from the one that it looks like. (A name wholly in another alphabet is a name.)
+ */
+export function isLookAlike(name: string): boolean {
+  const mixed =
+    /\p{Script=Latin}/u.test(name) &&
+    /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u.test(name);
+  return mixed || name !== name.normalize("NFKC");
+}
+
+export function lookAlike(what: string, name: string): string {
+  return `Expected ${what} to be written in one alphabet, and in its plain letters (Unicode NFKC), got ${JSON.stringify(name)}: it could pass for another name.`;
 }
 
 function checkMs(what: string, ms: number | undefined, mayBeInfinite: boolean): void {

@@ -2,7 +2,7 @@
 // inbox, the command line, and an answer that comes as a resume value.
 import { type OutputUnit, Validator } from "@cfworker/json-schema";
 import type { Answer, Approval, ApprovalLedger, DecideAnswer, Decider } from "./approval.js";
-import { isReserved } from "./approvalOptions.js";
+import { isLookAlike, isReserved, lookAlike } from "./approvalOptions.js";
 import { DecisionRefusedError, InvalidOptionError, NotFoundError } from "./errors.js";
 import { canonicalJson, checkId } from "./key.js";
 
@@ -38,6 +38,7 @@ export function checkDecider({ by, roles = [] }: Decider): void {
   if (!Array.isArray(roles)) throw new InvalidOptionError("Expected `roles` to be a list of names.");
   for (const name of [by, ...roles.map((role) => checkId("roles", role))]) {
     const plain = name.normalize("NFKC");
+    if (isLookAlike(name)) throw new InvalidOptionError(lookAlike("`by` and `roles`", name));
     if (/\p{C}/u.test(name) || plain.trim() !== name || /^role:/i.test(plain)) {
       throw new InvalidOptionError(
         `Expected \`by\` and \`roles\` to be names without control characters, spaces around them and "role:", got ${JSON.stringify(name)}.`,

@@ -3,6 +3,7 @@ import type { ApprovalPolicy, ApprovalRequest, Decision } from "../core/approval
 import { checkPolicy, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
+import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./actionPolicy.js";
 import type { DurableNode } from "./durableNode.js";
 import { askAt } from "./requestApproval.js";
 import { locate, scopeOf } from "./runtime.js";
@@ -12,6 +13,8 @@ export interface ApprovalNodeOptions<State, Args, Update> extends ApprovalPolicy
   readonly request: (state: State) => ApprovalRequest<Args>;
   /** What the decision does: an update of the state, or a Command. */
   readonly decided: (decision: Decision<Args>, state: State) => Update;
+  /** Says why what is asked must not be done, whoever allows it: before it is asked, of an edit, and when the thread goes on. */
+  readonly policy?: ActionPolicy<Args>;
   /** Checks edited arguments; throws for what cannot be, and the person is asked again. */
   readonly parse?: (args: unknown) => Args | Promise<Args>;
 }
@@ -32,13 +35,15 @@ export interface ApprovalNodeOptions<State, Args, Update> extends ApprovalPolicy
 export function approvalNode<State, Args, Update>(
   options: ApprovalNodeOptions<State, Args, Update>,
 ): DurableNode<State, Update> {
-  const { request, decided, parse, ...given } = options;
+  const { request, decided, parse, policy: action, ...given } = options;
   const what = "approvalNode";
-  knownOptions(what, options, [...POLICY_OPTIONS, "request", "decided", "parse"]);
+  knownOptions(what, options, [...POLICY_OPTIONS, "request", "decided", "parse", "policy"]);
   if (typeof request !== "function" || typeof decided !== "function") {
     throw new InvalidOptionError(`Expected ${what} to have the functions \`request\` and \`decided\`.`);
   }
   const policy = checkPolicy(what, given);
+  checkActionPolicy(what, action);
+  const against = action && ((args: unknown) => reasonAgainst(action, args));
   return async (state, config) => {
     const place = locate(config, "An approvalNode");
     const scope = scopeOf(config, place.position.node);
@@ -50,7 +55,13 @@ export function approvalNode<State, Args, Update>(
         return false;
       }
     };
-    const decision = (await askAt(place, scope, { what, request: request(state), policy, takes })) as Decision<Args>;
+    const decision = (await askAt(place, scope, {
+      what,
+      request: request(state),
+      policy,
+      takes,
+      against,
+    })) as Decision<Args>;
     const args = decision.status === "edited" && parse !== undefined ? await parse(decision.args) : decision.args;
     return decided({ ...decision, args }, state);
   };

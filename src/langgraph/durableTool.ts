@@ -8,6 +8,7 @@ import type { ApprovalPolicy } from "../core/approval.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import type { Effect } from "../core/step.js";
+import type { ActionPolicy } from "./actionPolicy.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
@@ -40,7 +41,11 @@ export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
    * A person must allow each call, or each for whose input `when` says so, before anything is sent. A call that is not
    * allowed gives the model a message that says so and why; the calls beside it go on.
    */
-  readonly approval?: ApprovalPolicy & { readonly when?: (input: I) => boolean };
+  readonly approval?: ApprovalPolicy & {
+    readonly when?: (input: I) => boolean;
+    /** Says why a call must not be made, whoever allows it: before it is asked, of an edit, and when the thread goes on. */
+    readonly policy?: ActionPolicy<I>;
+  };
 }
 
 interface Declaration {

@@ -11,9 +11,11 @@ import {
 } from "../core/approval.js";
 import { checkPolicy, checkRequest, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import type { StepScope } from "../core/context.js";
+import { ApprovalRejectedError } from "../core/errors.js";
 import { plainText } from "../core/failure.js";
 import { sha256 } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
+import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./actionPolicy.js";
 import { pauseFor } from "./approvalInterrupt.js";
 import { isUnrecorded } from "./durable.js";
 import { isControlFlow } from "./leave.js";
@@ -26,10 +28,11 @@ import { hostAt, locate, scopeOf } from "./runtime.js";
  *
  * The decision holds for exactly these arguments. A node that asks for others at the same place asks anew, and what was
  * said before no longer counts. Asking again for the same is the same request. Do what was allowed in a step of its own,
- * with the decision's `args`: they may have been edited.
+ * with the decision's `args`: they may have been edited. `policy` says what must not happen, whoever allows it.
  *
  * @param runtime what LangGraph handed the node
- * @throws InvalidOptionError for a request or a policy that cannot be, before anybody is asked.
+ * @throws InvalidOptionError for a request or a policy that cannot be, ApprovalRejectedError for one that `policy` is against, before
+ * anybody is asked.
  * @example
  * const decision = await requestApproval(runtime, { action: "publish", args: { url } }, { approvers: ["role:editor"], timeoutMs: 72 * HOUR });
  * if (decision.allowed) await step.run(publish, decision.args);
@@ -37,15 +40,18 @@ import { hostAt, locate, scopeOf } from "./runtime.js";
 export async function requestApproval<Args>(
   runtime: object,
   request: ApprovalRequest<Args>,
-  policy: ApprovalPolicy = {},
+  options: ApprovalPolicy & { readonly policy?: ActionPolicy<Args> } = {},
 ): Promise<Decision<Args>> {
   const what = "requestApproval";
+  const { policy: action, ...policy } = options;
   knownOptions(`The policy of ${what}`, policy, POLICY_OPTIONS);
   checkPolicy(what, policy);
+  checkActionPolicy(what, action);
+  const against = action && ((args: unknown) => reasonAgainst(action, args));
   const config = runtime as RunnableConfig;
   const place = locate(config, what);
   const scope = scopeOf(config, place.position.node);
-  return (await askAt(place, scope, { what, request, policy })) as Decision<Args>;
+  return (await askAt(place, scope, { what, request, policy, against })) as Decision<Args>;
 }
 
 /** @internal A request at a place. */
@@ -57,6 +63,8 @@ export interface AskedHere {
   readonly argsSchema?: object | undefined;
   /** Whether the place can take the edited arguments. */
   readonly takes?: (args: unknown) => Promise<boolean>;
+  /** Why these arguments must not be acted on, whoever allows it. */
+  readonly against?: ((args: unknown) => Promise<string | undefined>) | undefined;
 }
 
 /** @internal Pauses the place until there is a decision. */
@@ -89,7 +97,8 @@ async function recorded(place: Place, scope: StepScope, ask: () => Promise<Appro
 }
 
 /** The request as it stands, after the place has taken what was decided. */
-async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere): Promise<Approval> {
+async function record(place: Place, intent: ApprovalIntent, asked: AskedHere): Promise<Approval> {
+  const { takes } = asked;
   const { run } = place;
   const host = hostAt(place);
   host.assertLive();
@@ -99,6 +108,13 @@ async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere
     if (!("id" in approval)) return host.refused(approval);
     run.asked.add(approval.id);
     const decision = decisionOf(approval);
+    const why = await reasonFor(approval, asked);
+    if (why !== undefined) {
+      await run.approvals.supersede(run.ticket, approval.id, `against the policy: ${why}`);
+      // Asked again with the arguments that it had.
+      if (decision?.status === "edited") continue;
+      throw new ApprovalRejectedError(`"${intent.action}" is against its policy: ${why}. It was not done.`);
+    }
     if (decision === undefined) return approval;
     if (decision.status === "edited" && takes !== undefined && !(await takes(decision.args))) {
       await run.approvals.supersede(run.ticket, approval.id, "the edited arguments do not fit what asks");
@@ -107,6 +123,13 @@ async function record(place: Place, intent: ApprovalIntent, { takes }: AskedHere
     if (approval.usedAt === undefined) await run.approvals.use(run.ticket, approval.id);
     return approval;
   }
+}
+
+/** Why it must not be done; what a decision is gone on with already is not looked at again. */
+async function reasonFor(approval: Approval, { against }: AskedHere): Promise<string | undefined> {
+  const decision = decisionOf(approval);
+  if (against === undefined || approval.usedAt !== undefined || decision?.allowed === false) return undefined;
+  return against(decision?.args ?? approval.args);
 }
 
 /**

@@ -11,6 +11,7 @@ import { checkEdit } from "../core/decide.js";
 import { ApprovalRejectedError, InvalidOptionError } from "../core/errors.js";
 import { canonicalJson } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
+import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./actionPolicy.js";
 import type { Place } from "./place.js";
 import { askAt } from "./requestApproval.js";
 import { scopeOf } from "./runtime.js";
@@ -18,7 +19,9 @@ import { scopeOf } from "./runtime.js";
 /** The option `approval` of a tool, whatever its input is. */
 interface GatedOptions {
   readonly effect: string;
-  readonly approval?: (ApprovalPolicy & { readonly when?: (input: never) => boolean }) | undefined;
+  readonly approval?:
+    | (ApprovalPolicy & { readonly when?: (input: never) => boolean; readonly policy?: ActionPolicy<never> })
+    | undefined;
 }
 
 /** @returns a copy: what is changed in the options later changes nothing */
@@ -29,7 +32,7 @@ export function checkToolApproval<A extends GatedOptions["approval"]>(
   if (approval === undefined) return undefined;
   if (typeof approval !== "object" || approval === null)
     throw new InvalidOptionError(`Expected \`approval\` of ${what} to be an object such as {}.`);
-  knownOptions(`\`approval\` of ${what}`, approval, [...POLICY_OPTIONS, "when"]);
+  knownOptions(`\`approval\` of ${what}`, approval, [...POLICY_OPTIONS, "when", "policy"]);
   if (effect === "none") {
     throw new InvalidOptionError(
       `The ${what} has effect "none", so its calls are not recorded and cannot wait for approval. Give what it runs the approval.`,
@@ -37,8 +40,10 @@ export function checkToolApproval<A extends GatedOptions["approval"]>(
   }
   if (approval.when !== undefined && typeof approval.when !== "function")
     throw new InvalidOptionError(`Expected \`approval.when\` of ${what} to be a function of the input.`);
-  const { when, ...policy } = approval;
-  return { ...checkPolicy(what, policy as ApprovalPolicy), ...(when === undefined ? {} : { when }) } as A;
+  const { when, policy: action, ...policy } = approval;
+  checkActionPolicy(`\`approval\` of ${what}`, action);
+  const functions = { ...(when === undefined ? {} : { when }), ...(action === undefined ? {} : { policy: action }) };
+  return { ...checkPolicy(what, policy as ApprovalPolicy), ...functions } as A;
 }
 
 interface GatedCall {
@@ -55,13 +60,16 @@ export async function allowedInput(
   { input, config, place, toolCallId }: GatedCall,
 ): Promise<{ readonly input: unknown } | { readonly refusal: unknown }> {
   if (approval === undefined) return { input };
-  const { when, ...policy } = approval;
+  const { when, policy: action, ...policy } = approval;
   if (when !== undefined && !when(input as never)) return { input };
   // What the model sent is what is shown, and what an edit is made of: the schema is applied to either once. A copy of it:
   // whoever changes the call's own object while it waits changes nothing that was asked.
   const raw = config.toolCall?.args;
   const args = JSON.parse(canonicalJson(raw ?? input, `args of ${tool.name}`)) as unknown;
   const mayEdit = policy.mayEdit !== false && (raw !== undefined || (await isParsedAsItIs(tool, args)));
+  const against =
+    action &&
+    (async (asked: unknown) => reasonAgainst(action, ((await parsed(tool, asked)) ?? { input: asked }).input));
   const decision = await askAt(place, scopeOf(config, place.position.node), {
     what: `The durable tool "${tool.name}"`,
     request: {
@@ -73,7 +81,14 @@ export async function allowedInput(
     toolCallId,
     argsSchema: schemaOf(tool),
     takes: async (edited) => (await parsed(tool, edited)) !== undefined,
+    against,
+  }).catch((error: unknown) => {
+    // The model is told, and the calls beside it go on.
+    if (error instanceof ApprovalRejectedError && toolCallId !== undefined) return error;
+    throw error;
   });
+  if (decision instanceof ApprovalRejectedError)
+    return { refusal: toldTheModel(tool, toolCallId ?? "", decision.message) };
   if (!decision.allowed) return { refusal: refusalOf(tool, decision, toolCallId) };
   if (decision.status !== "edited" && raw === undefined) return { input: args };
   const allowed = await parsed(tool, decision.args);
@@ -122,6 +137,11 @@ function refusalOf(
   const how = status === "expired" ? "was not approved in time" : `was rejected by ${by}`;
   const content = `The call of "${name}" ${how}${comment === undefined ? "" : `: ${comment}`}. It was not made. Do not make it again as it is.`;
   if (toolCallId === undefined) throw new ApprovalRejectedError(content);
+  return toldTheModel(tool, toolCallId, content);
+}
+
+function toldTheModel(tool: StructuredToolInterface, toolCallId: string, content: string): unknown {
+  const { name } = tool;
   const message = new ToolMessage({ content, name, tool_call_id: toolCallId, status: "error" });
   return (tool as { responseFormat?: string }).responseFormat === "content_and_artifact"
     ? [message, undefined]

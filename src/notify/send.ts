@@ -72,6 +72,8 @@ async function post(message: SendRequest, signal: AbortSignal): Promise<Incoming
       },
     );
     request.on("error", reject);
+    // Also one that never answers: an upgrade to another protocol, for which there is no event here, closes and says nothing.
+    request.on("close", () => reject(new Error("It closed the connection without an answer.")));
     request.end(body);
   });
 }

@@ -184,7 +184,9 @@ with ${NOW}, ${lease("$1", "$2")},
 gone as (
   update {schema}.approvals a set status = 'superseded' from lease
   where a.thread_id = $1 and a.status not in ('superseded', 'cancelled') and a.id <> all($3::text[]) and (($4::boolean and a.status = 'pending')
-    or exists (select 1 from {schema}.approvals b where b.id = any($3) and b.place = a.place))
+    or exists (select 1 from {schema}.approvals b where b.id = any($3) and (b.place = a.place
+      -- The model made its call anew, with another id and other arguments: nobody is to answer the first one any more.
+      or (a.status = 'pending' and b.checkpoint_ns = a.checkpoint_ns and b.action = a.action and a.tool_call_id <> b.tool_call_id))))
   returning a.id
 )
 insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)

@@ -1,5 +1,6 @@
 // A budget's row as it is read, and what people do to it.
 import type { Amounts, BudgetState, Totals } from "../core/budget.js";
+import { plainText } from "../core/failure.js";
 import type { Database } from "./pool.js";
 import { NOW } from "./stepRows.js";
 
@@ -96,7 +97,8 @@ export async function raiseBudget(
   reason: string | undefined,
 ): Promise<boolean> {
   const { nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline = null } = more;
-  const values = [scope, by, reason ?? null, nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline];
+  const said = [plainText(by, 200), reason === undefined ? null : plainText(reason, 500)];
+  const values = [scope, ...said, nanoUsd, tokens, modelCalls, toolCalls, iterations, activeMs, deadline];
   return (await database.query("budget_raise", RAISE, values)).length > 0;
 }
 

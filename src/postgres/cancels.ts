@@ -38,13 +38,15 @@ export async function whyRefused(database: Database, ticket: RunTicket): Promise
   return cancelled === undefined ? { lost: "lease" } : { cancelled };
 }
 
-// The threads that run inside are cancelled with it. What has come to its end is left alone, as long as nothing is due on it.
+// The threads that run inside are cancelled with it, also those that wait for a person: what they ask nobody is to answer any more.
+// What has come to its end is left alone, as long as nothing is due on it.
 // The clock is read when the rows are locked: no claim that got in before has a later time.
 const REQUEST = `
 with recursive below as (
-  select $1::text as thread_id
+  select f.thread_id from {schema}.threads f
+  where f.thread_id = $1::text and (f.state <> 'done' or exists (select from {schema}.wakes w where w.thread_id = $1))
   union
-  select t.thread_id from below join {schema}.threads t on t.parent_thread_id = below.thread_id where t.state = 'running'
+  select t.thread_id from below join {schema}.threads t on t.parent_thread_id = below.thread_id where t.state in ('running', 'waiting', 'due')
 ),
 locked as materialized (
   select t.thread_id from {schema}.threads t where t.thread_id in (select thread_id from below) order by t.thread_id for update of t
@@ -54,8 +56,6 @@ asked as (
   update {schema}.threads t set cancel_requested_at = at.now, cancel_requested_by = $2::text, cancel_reason = $3::text, updated_at = at.now,
     state = case when t.state = 'running' and t.lease_until > at.now then 'running' else 'cancelled' end
   from at where t.thread_id in (select thread_id from locked) and t.cancel_requested_at is null
-    and (t.thread_id = $1 or t.lease_until > at.now)
-    and (t.state <> 'done' or exists (select from {schema}.wakes w where w.thread_id = t.thread_id))
   returning t.thread_id
 ),
 told as (

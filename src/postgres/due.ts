@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { type Holder, isProvenDead } from "./holder.js";
 import type { Database } from "./pool.js";
+import { HANDED_OVER } from "./runs.js";
 
 /** A thread that somebody should run now. */
 export interface DueThread {
@@ -174,7 +175,7 @@ export async function sinceSweepMs(database: Database): Promise<number | undefin
 }
 
 const KEEP_GOING = `
-insert into {schema}.wakes as w (thread_id, due_at, reason) select unnest($1::text[]), {schema}.ledger_now(), 'its worker was stopped'
+insert into {schema}.wakes as w (thread_id, due_at, reason) select unnest($1::text[]), {schema}.ledger_now(), '${HANDED_OVER}'
 on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at)`;
 
 /** Another worker should go on with these threads, as soon as their runs here have ended. */

@@ -1,5 +1,6 @@
 // Receipts that came after their step had been settled. One that differs from the recorded one is a second effect: it is
 // kept, shown, and stays shown until a person has said that it is known (G21).
+import { plainText } from "../core/failure.js";
 import type { Database } from "./pool.js";
 import { hexToBytes } from "./stepRows.js";
 
@@ -50,6 +51,10 @@ export async function acknowledgeDuplicates(
   by: string,
   reason: string,
 ): Promise<boolean> {
-  const rows = await database.query("acknowledge", ACKNOWLEDGE, [hexToBytes(key), by, reason]);
+  const rows = await database.query("acknowledge", ACKNOWLEDGE, [
+    hexToBytes(key),
+    plainText(by, 200),
+    plainText(reason, 500),
+  ]);
   return rows.length > 0;
 }

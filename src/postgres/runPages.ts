@@ -1,6 +1,7 @@
 // What the pages of runs read, each in one statement and without a body: a page must stay quick on a ledger of a million
 // steps, so every list has an end.
 import type { BudgetState } from "../core/budget.js";
+import { UNDO_SUFFIX } from "../core/saga.js";
 import type { StepState } from "../core/step.js";
 import { type BudgetRow, STATE, toState } from "./budgetRows.js";
 import type { Database } from "./pool.js";
@@ -82,6 +83,16 @@ from {schema}.threads t, (select {schema}.ledger_now() as now) at group by 1`;
 export async function countThreads(database: Database): Promise<Map<RunState, number>> {
   const rows = await database.query<{ state: RunState; threads: number }>("page_states", STATES, []);
   return new Map(rows.map(({ state, threads }) => [state, threads]));
+}
+
+const COMMITTED = `
+select count(*)::int as writes from {schema}.steps s
+where s.thread_id = $1 and s.effect = 'write' and s.state = 'SUCCEEDED' and s.name not like '%${UNDO_SUFFIX}'`;
+
+/** How many writes of a thread stand: a cancel leaves them, and `compensate` undoes them. */
+export async function countCommitted(database: Database, threadId: string): Promise<number> {
+  const [row] = await database.query<{ writes: number }>("page_committed", COMMITTED, [threadId]);
+  return row?.writes ?? 0;
 }
 
 const UNSETTLED_COUNT =

@@ -126,6 +126,9 @@ interface RenewedRow extends CancelColumns {
   readonly deadline_in_ms: number | null;
 }
 
+/** Why a thread is due whose worker was told to stop. */
+export const HANDED_OVER = "its worker was stopped";
+
 // An undo from outside leaves a cancelled thread cancelled. $5: it is due again at once. A wake that was left alone because the
 // thread was busy is free again.
 const RELEASE = `
@@ -143,8 +146,14 @@ woken as (
   on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason,
     claimed_until = '-infinity', tries = 0
 ),
+-- What a worker that stops had handed over came to its end all the same.
+kept as (
+  delete from {schema}.wakes w using released
+  where w.thread_id = released.thread_id and $3 in ('done', 'failed') and w.reason = '${HANDED_OVER}'
+),
 freed as (
-  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released where w.thread_id = released.thread_id and $5::text is null
+  update {schema}.wakes w set claimed_until = '-infinity', tries = 0 from released
+  where w.thread_id = released.thread_id and $5::text is null and not ($3 in ('done', 'failed') and w.reason = '${HANDED_OVER}')
 )
 select 1 from released`;
 

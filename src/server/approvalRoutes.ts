@@ -3,6 +3,7 @@ import type { Context, Hono } from "hono";
 import { type Answer, APPROVAL_STATUSES, type Approval, type ApprovalStatus, namesOf } from "../core/approval.js";
 import { checkEdit } from "../core/decide.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
+import { knownOptions } from "../core/options.js";
 import { decide, extendApproval } from "../decide.js";
 import {
   approvalHistory,
@@ -40,6 +41,19 @@ export function addApprovalRoutes(app: Hono, site: Site): void {
       return c.redirect(`${approvalPath(approval.id)}?done=${result === "applied" ? approval.status : "already"}`, 303);
     }),
   );
+  app.post(
+    "/inbox/approvals/:id/extend",
+    guard.form(async (c, { user }, form) => {
+      const reason = form.get("reason")?.trim() ?? "";
+      const more = {
+        byMs: Number(form.get("hours")?.trim() || Number.NaN) * HOUR_MS,
+        ...(reason === "" ? {} : { reason }),
+      };
+      const who = { by: user.id, roles: user.roles ?? [] };
+      const approval = await extendApproval(site.ledger, { approvalId: idOf(c), ...who, ...more });
+      return c.redirect(`${approvalPath(approval.id)}?done=extended`, 303);
+    }),
+  );
   app.get(
     "/api/session",
     guard.ask((c, { user, csrf }) => c.json({ user, csrf })),
@@ -62,8 +76,12 @@ export function addApprovalRoutes(app: Hono, site: Site): void {
   app.post(
     "/api/approvals/:id/extend",
     guard.call(async (c, { user }, body) => {
+      knownFields(body, ["byMs", "reason"]);
       const { byMs, reason } = (body ?? {}) as { byMs?: unknown; reason?: unknown };
-      const more = { byMs: Number(byMs), ...(typeof reason === "string" ? { reason } : {}) };
+      const more = {
+        byMs: typeof byMs === "number" ? byMs : Number.NaN,
+        ...(typeof reason === "string" ? { reason } : {}),
+      };
       return c.json(
         toJson(
           await extendApproval(site.ledger, { approvalId: idOf(c), by: user.id, roles: user.roles ?? [], ...more }),
@@ -72,6 +90,8 @@ export function addApprovalRoutes(app: Hono, site: Site): void {
     }),
   );
 }
+
+const HOUR_MS = 3_600_000;
 
 async function showInbox(c: Context, site: Site, visitor: Visitor): Promise<Response> {
   const database = await site.database();
@@ -151,7 +171,14 @@ function fromForm(form: Form): Answer {
   throw new InvalidOptionError("Say whether it is approved, rejected or edited.");
 }
 
+/** Who acts is who sends it: a name in the body would be dropped in silence. */
+function knownFields(body: unknown, known: readonly string[]): void {
+  if (typeof body === "object" && body !== null) knownOptions("The body", body, known);
+}
+
 function fromJson(body: unknown): Answer {
+  knownFields(body, ["decision", "status", "args", "comment"]);
+  knownFields((body as { decision?: unknown } | null)?.decision, ["status", "args", "comment"]);
   const { decision, comment } = (body ?? {}) as { decision?: unknown; comment?: unknown };
   const {
     status,

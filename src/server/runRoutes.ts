@@ -3,11 +3,19 @@ import type { Context, Hono } from "hono";
 import { cancelRun } from "../cancelRun.js";
 import { LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
+import { checkId } from "../core/key.js";
 import { raiseBudget, redrive, type SettleRequest, settle } from "../operate.js";
 import { listApprovals } from "../postgres/approvalRows.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
-import { budgetsOfThreads, countThreads, currentSteps, spendingOverTime, stepWindow } from "../postgres/runPages.js";
+import {
+  budgetsOfThreads,
+  countCommitted,
+  countThreads,
+  currentSteps,
+  spendingOverTime,
+  stepWindow,
+} from "../postgres/runPages.js";
 import { ledgerNow, listThreads } from "../postgres/runs.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { paidSpan, sumCalls } from "../postgres/trace.js";
@@ -44,7 +52,14 @@ export function addRunRoutes(app: Hono, site: Site): void {
     "/inbox/raise",
     guard.form(async (c, { user }, form) => {
       const [threadId, scope] = [field(form, "thread"), field(form, "scope")];
-      await raiseBudget(ledger, { threadId, scope, by: user.id, ...amounts(form), ...reasonOf(form) });
+      await raiseBudget(ledger, {
+        threadId,
+        scope,
+        by: user.id,
+        ...amounts(form),
+        ...deadlineOf(form),
+        ...reasonOf(form),
+      });
       return back(c, form, "raised");
     }),
   );
@@ -90,7 +105,7 @@ async function showRun(c: Context, site: Site, visitor: Visitor, threadId: strin
   if (thread === undefined) throw new NotFoundError(`No thread is called "${visible(threadId, 80)}".`);
   const lastPage = Math.max(0, thread.steps - STEPS_PER_PAGE);
   const after = whole(c.req.query("after"), lastPage, thread.steps);
-  const [steps, unsettled, duplicates, approvals, budgets, history, costs, spending, paid, current, now] =
+  const [steps, unsettled, duplicates, approvals, budgets, history, costs, spending, paid, current, committed, now] =
     await Promise.all([
       stepWindow(database, threadId, { after, limit: STEPS_PER_PAGE }),
       unsettledSteps(database, 20, threadId),
@@ -102,10 +117,11 @@ async function showRun(c: Context, site: Site, visitor: Visitor, threadId: strin
       spendingOverTime(database, threadId, TIME_PARTS),
       paidSpan(database, threadId),
       currentSteps(database, [threadId]),
+      countCommitted(database, threadId),
       ledgerNow(database),
     ]);
   const view = {
-    ...{ thread, steps, after, unsettled, duplicates, approvals, budgets, spending, paid, now },
+    ...{ thread, steps, after, unsettled, duplicates, approvals, budgets, spending, paid, committed, now },
     ...{ current: current.get(threadId), budgetHistory: history, costs: costs.groups },
   };
   return send(c, site, visitor, { title: runTitle(thread), section: "runs" }, runPage(view, visitor));
@@ -158,6 +174,15 @@ function amounts(form: Form): Record<string, number> {
   );
 }
 
+/** As a browser's field for a time sends it; the page says that it is UTC. */
+function deadlineOf(form: Form): { deadline?: Date } {
+  const text = form.get("deadline")?.trim() ?? "";
+  if (text === "") return {};
+  const deadline = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? new Date(`${text}Z`) : new Date(Number.NaN);
+  if (!Number.isNaN(deadline.getTime())) return { deadline };
+  throw new InvalidOptionError("Expected the deadline to be a date and a time, such as 2026-03-01T03:00.");
+}
+
 function reasonOf(form: Form): { reason?: string } {
   const reason = form.get("reason")?.trim() ?? "";
   return reason === "" ? {} : { reason };
@@ -166,7 +191,7 @@ function reasonOf(form: Form): { reason?: string } {
 function field(form: Form, name: string): string {
   const value = form.get(name) ?? "";
   if (value === "") throw new InvalidOptionError(`The form lacks its \`${name}\`. Reload the page, and send it again.`);
-  return value;
+  return checkId(name, value);
 }
 
 /** A count of an address, or `otherwise`. */

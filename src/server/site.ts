@@ -22,6 +22,7 @@ const NOTICES: Readonly<Record<string, string>> = {
   approved: "Approved. The thread goes on at its next run.",
   rejected: "Rejected. The thread goes on at its next run.",
   edited: "Approved with your changes. The thread goes on at its next run.",
+  extended: "It has more time now.",
   already: "Somebody decided before. Nothing was changed; this is what stands.",
   settled: "Settled. The thread goes on at its next run.",
   "already-settled": "It was settled before. Nothing was changed.",

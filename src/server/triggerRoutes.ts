@@ -1,6 +1,7 @@
 // What other systems send: events that start runs, and signed requests that decide.
 import type { Context, Hono } from "hono";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
+import { knownOptions } from "../core/options.js";
 import { startRun } from "../startRun.js";
 import { decideByWebhook } from "../webhooks.js";
 import type { Site } from "./site.js";
@@ -29,6 +30,8 @@ async function start(
   { user }: Visitor,
   { graphs, body }: { graphs: Startable; body: unknown },
 ): Promise<Response> {
+  if (typeof body === "object" && body !== null)
+    knownOptions("The body", body, ["graph", "input", "threadId", "trigger"]);
   const { graph: name, input, threadId, trigger } = (body ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof name !== "string") throw new InvalidOptionError('Expected { "graph": <name>, "input": { … }, … }.');
   const graph = Object.hasOwn(graphs, name) ? graphs[name] : undefined;
@@ -50,5 +53,7 @@ function triggerOf(trigger: unknown, sender: string): { source: string; eventId:
   const { source, eventId } = (trigger ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof eventId !== "string" || (source !== undefined && typeof source !== "string"))
     throw new InvalidOptionError('Expected `trigger` to be { "eventId": "…", "source"?: "…" }.');
-  return { source: source === undefined ? sender : `${sender}/${source}`, eventId };
+  // A slash in a name is no border: "a/b" is not the source "b" of "a".
+  const own = sender.replaceAll("%", "%25").replaceAll("/", "%2F");
+  return { source: source === undefined ? own : `${own}/${source}`, eventId };
 }

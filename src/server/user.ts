@@ -22,6 +22,8 @@ export function checkUser(user: unknown): User {
     throw new InvalidOptionError("Expected the `roles` of a user to be a list of names.");
   }
   checkDecider({ by: id, roles: roles ?? [] });
+  if (isNobody(id))
+    throw new InvalidOptionError(`Expected \`authenticate\` to name a person, got ${JSON.stringify(id)}.`);
   return { id, ...(roles === undefined ? {} : { roles }) };
 }
 
@@ -33,8 +35,13 @@ export function langGraphUser(auth: unknown): User | undefined {
   const { user, scopes } = (auth ?? {}) as { user?: Record<string, unknown>; scopes?: unknown };
   const identity = user?.["identity"];
   if (typeof identity !== "string" || identity === "" || user?.["kind"] === "StudioUser") return undefined;
-  if (user?.["is_authenticated"] === false) return undefined;
+  if (user?.["is_authenticated"] === false || isNobody(identity)) return undefined;
   return { id: identity, roles: [...names(user?.["roles"]), ...names(scopes)] };
+}
+
+/** Names of the pack and of webhooks: who signs up as one of them is not it. (Agents may look, and start runs.) */
+function isNobody(id: string): boolean {
+  return /^(system(:|$)|webhook:)/i.test(id.normalize("NFKC").replaceAll(/[\s\p{C}]/gu, ""));
 }
 
 function names(value: unknown): string[] {

@@ -4,14 +4,23 @@ import { hostname } from "node:os";
 import { noteSweep, sinceSweepMs } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { watched } from "./alerts.js";
-import { SWEEPS } from "./sweeps.js";
+import { SWEEPS, type Sweep } from "./sweeps.js";
 
 /** How much each sweep found, by its name. */
 export type Swept = Readonly<Record<string, number>>;
 
-export async function sweepDatabase(database: PooledDatabase): Promise<Swept> {
+/** @throws what the first sweep threw that failed; those after it are done all the same. */
+export async function sweepDatabase(database: PooledDatabase, sweeps: readonly Sweep[] = SWEEPS): Promise<Swept> {
   const found: Record<string, number> = {};
-  for (const { name, sweep } of SWEEPS) found[name] = await sweep(database);
+  const errors: unknown[] = [];
+  for (const { name, sweep } of sweeps) {
+    try {
+      found[name] = await sweep(database);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
   // Noted when all of it is done: a sweep that always fails must not look like one that was done.
   await noteSweep(database, `process ${process.pid} on ${hostname()}`);
   return found;

@@ -60,15 +60,25 @@ export class DueLoop {
   }
 
   async #turn(): Promise<number | undefined> {
-    const { pollMs, onEvent, waker } = this.options;
+    const { waker } = this.options;
     const database = await this.options.database();
-    const found = await sweepInTurn(database, pollMs);
-    if (found !== undefined && Object.values(found).some((n) => n > 0)) onEvent({ type: "swept", found });
+    await this.#sweep(database);
     if (waker === undefined) return undefined;
     await this.#haveBell(database);
     if (await this.#claim(database, waker)) return 0;
     await this.#reportStrangers(database);
     return nextDueMs(database);
+  }
+
+  /** A sweep that fails keeps nobody from being woken. */
+  async #sweep(database: PooledDatabase): Promise<void> {
+    const { pollMs, onEvent, host } = this.options;
+    try {
+      const found = await sweepInTurn(database, pollMs);
+      if (found !== undefined && Object.values(found).some((n) => n > 0)) onEvent({ type: "swept", found });
+    } catch (error) {
+      host.onError(error);
+    }
   }
 
   /** True when there may be more to take at once. */

@@ -4,7 +4,16 @@ import { END, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cancelRun, drainReason, durableGraph, durableNode, openLedger, redrive } from "../../src/index.js";
+import {
+  approvalNode,
+  approvalsOf,
+  cancelRun,
+  drainReason,
+  durableGraph,
+  durableNode,
+  openLedger,
+  redrive,
+} from "../../src/index.js";
 import type { OpenedLedger } from "../../src/openLedger.js";
 import { deferred, oneNode, reset, State, stepsOf, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
@@ -239,6 +248,32 @@ describe("a cancel of a run", () => {
     await redrive(ledger, { threadId: "parent", by: "ben" });
     expect(await threadRow("child")).toMatchObject({ by: null, woken: false });
     await expect(inner.invoke(null, thread("child"))).resolves.toMatchObject({ log: ["inner"] });
+  });
+
+  it("closes what a graph inside asks, and is lifted with it", async () => {
+    const inner = durableGraph(
+      new StateGraph(State)
+        .addNode(
+          "ask",
+          approvalNode({ request: () => ({ action: "go", args: {} }), decided: () => ({ log: ["went"] }) }),
+        )
+        .addEdge(START, "ask"),
+      { ledger },
+    );
+    const outer = durableNode(State, async () => {
+      const result = await inner.invoke({ log: [] }, thread("asker"));
+      if ("__interrupt__" in result) interrupt("the one inside waits");
+      return { log: result.log };
+    });
+    const graph = durableGraph(new StateGraph(State).addNode("outer", outer).addEdge(START, "outer"), { ledger });
+    await graph.invoke({ log: [] }, thread("waits outside")).catch(() => undefined);
+    const asked = () => approvalsOf(ledger, { threadId: "asker" });
+    expect(await asked()).toMatchObject([{ status: "pending" }]);
+    await cancelRun(ledger, { threadId: "waits outside", by: "ann" });
+    expect(await asked()).toMatchObject([{ status: "cancelled" }]);
+    expect(await threadRow("asker")).toMatchObject({ state: "cancelled", by: "ann" });
+    await redrive(ledger, { threadId: "waits outside", by: "ben" });
+    expect(await threadRow("asker")).toMatchObject({ state: "due", by: null });
   });
 
   it("starts no graph inside after its commit, and calls no error handler for that", async () => {

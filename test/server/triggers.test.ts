@@ -49,6 +49,9 @@ describe("POST /api/runs", () => {
     const order = { graph: "payment", input: { amount: 3 }, trigger: { source: "a", eventId: "evt_2" } };
     expect((await send("/api/runs", order, shop)).status).toBe(201);
     expect((await send("/api/runs", order, { authorization: "Bearer other" })).status).toBe(201);
+    // Nor does a slash in a name make one of two senders the other's source.
+    const plain = { ...order, trigger: { eventId: "evt_2" } };
+    expect((await send("/api/runs", plain, { authorization: "Bearer shop/a" })).status).toBe(201);
   });
 
   it("refuses by name another input on a thread, a graph that may not be started, and who is not known", async () => {

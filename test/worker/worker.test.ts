@@ -1,7 +1,7 @@
 // A worker in this process: what is due runs, once, by its own graph, and nothing that goes wrong in a run ends the worker.
 import { Annotation, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { durableGraph, durableNode, type Ledger, type Step } from "../../src/index.js";
+import { approvalNode, durableGraph, durableNode, type Ledger, type Step, startRun } from "../../src/index.js";
 import {
   type RunningWorker,
   startWorker,
@@ -13,8 +13,10 @@ import { deferred, oneNode, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 
 let db: TestDatabase;
+let broken: TestDatabase;
 beforeAll(async () => {
   db = await testDatabase();
+  broken = await brokenSweeps();
 });
 
 const workers: RunningWorker[] = [];
@@ -48,6 +50,19 @@ const State = Annotation.Root({
 function named(ledger: Ledger, name: string, work: (step: Step) => Promise<string>) {
   const node = durableNode(State, async (_state, { step }) => ({ log: [await work(step)] }));
   return durableGraph(new StateGraph(State).addNode("work", node).addEdge(START, "work"), { ledger, name });
+}
+
+/** A database on which the sweep of approvals fails: nothing can expire, and something should. */
+async function brokenSweeps(): Promise<TestDatabase> {
+  const own = await testDatabase();
+  const ask = approvalNode({ request: () => ({ action: "go", args: {} }), timeoutMs: 1, decided: () => ({}) });
+  const builder = new StateGraph(State).addNode("ask", ask).addEdge(START, "ask");
+  await durableGraph(builder, { ledger: own.openLedger() }).invoke({ log: [] }, thread("asks"));
+  await own.sql("create function longhaul.break() returns trigger language plpgsql as $$ begin raise 'broken'; end $$");
+  await own.sql(
+    "create trigger break before update on longhaul.approvals for each row when (new.status = 'expired') execute function longhaul.break()",
+  );
+  return own;
 }
 
 describe("a worker", () => {
@@ -204,6 +219,48 @@ describe("a worker", () => {
     await expect.poll(() => of("cut-1"), { timeout: 10_000 }).toEqual(["woke", "done"]);
     await wake("cut-2");
     await expect.poll(() => of("cut-2"), { timeout: 10_000 }).toEqual(["woke", "done"]);
+  });
+
+  it("wakes what is due also where a sweep always fails, and tells that", async () => {
+    const ledger = broken.openLedger();
+    const graph = oneNode(ledger, async () => "ran");
+    await startRun(ledger, graph, { threadId: "unswept", input: { log: [] } });
+    const [errors, done] = [new Set<string>(), [] as string[]];
+    const worker = startWorker({
+      ledger,
+      graphs: graph,
+      pollMs: 50,
+      onEvent: (event) => event.type === "done" && done.push(event.threadId),
+      onError: (error) => errors.add(String(error)),
+    });
+    await expect.poll(() => done, { timeout: 10_000 }).toEqual(["unswept"]);
+    await expect.poll(() => [...errors]).toEqual([expect.stringContaining("broken")]);
+    await worker.stop();
+    // The sweeps after the broken one are done.
+    await broken.sql(
+      "insert into longhaul.threads (thread_id, epoch, lease_until, state, created_at, updated_at) values ('dead', 1, now() - interval '1 s', 'running', now(), now())",
+    );
+    await expect(sweep(ledger)).rejects.toThrow("broken");
+    expect(await broken.sql("select reason from longhaul.wakes")).toEqual([{ reason: "its run died" }]);
+  });
+
+  it("that is stopped leaves no wake behind for a run that came to its end meanwhile", async () => {
+    const ledger = db.openLedger();
+    const [started, gate] = [deferred(), deferred()];
+    const graph = oneNode(ledger, async () => {
+      started.resolve();
+      await gate.promise;
+      throw new Error("it fails in the end");
+    });
+    await startRun(ledger, graph, { threadId: "ends", input: { log: [] } });
+    const worker = startWorker({ ledger, graphs: graph, pollMs: 50, onError: () => {} });
+    await started.promise;
+    const stopping = worker.stop();
+    await expect.poll(() => db.sql("select reason from longhaul.wakes where thread_id = 'ends'")).toHaveLength(1);
+    gate.resolve();
+    await stopping;
+    expect(await db.sql("select state from longhaul.threads where thread_id = 'ends'")).toEqual([{ state: "failed" }]);
+    expect(await db.sql("select reason from longhaul.wakes where thread_id = 'ends'")).toEqual([]);
   });
 
   it("refuses options that cannot be", () => {

@@ -1,4 +1,4 @@
--- Deadlines that pass while nobody is at work, and requests for approval under a name of the caller's.
+-- Deadlines that pass while nobody is at work.
 
 alter table {schema}.budgets
   -- What a refused call does, for who finds the deadline over while the thread sleeps. Null: it pauses.
@@ -12,8 +12,3 @@ create index budgets_by_deadline on {schema}.budgets (deadline)
   where deadline is not null and scope = thread_id and swept_deadline is distinct from deadline;
 
 alter table {schema}.budget_changes add column deadline timestamptz;
-
--- A request under a key of the caller's is the thread's, wherever it is asked: its decision is used once, across forks too.
-alter table {schema}.approvals add column business_key text;
-create unique index approvals_by_key on {schema}.approvals (thread_id, generation, business_key)
-  where business_key is not null and status not in ('superseded', 'cancelled');

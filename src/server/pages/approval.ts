@@ -42,7 +42,7 @@ export function approvalPage(approval: Approval, history: readonly ApprovalEvent
 ${when(description !== undefined, () => html`<p class="prewrap">${name(description ?? "", 20_000)}</p>`)}
 <h2>Arguments</h2>
 ${is === "edited" ? diff(approval.args, approval.editedArgs) : argumentsOf(approval.args)}
-${open ? html`${decideForm(approval, visitor)}${when(approval.mayEdit && approval.args !== undefined && mayDecide(visitor.user, approval), () => editForm(approval, visitor))}` : outcome(approval)}
+${open ? html`${decideForm(approval, visitor)}${when(approval.mayEdit && approval.args !== undefined && mayDecide(visitor.user, approval), () => editForm(approval, visitor))}${when(approval.deadlineAt !== undefined && mayDecide(visitor.user, approval), () => extendForm(approval, visitor))}` : outcome(approval)}
 <dl class="facts">
 <dt>Asked by</dt><dd><a href="${runPath(threadId)}">${name(threadId)}</a> › ${name(node)}</dd>
 <dt>Asked</dt><dd>${time(requestedAt, readAt)}</dd>
@@ -111,6 +111,14 @@ function editForm(approval: Approval, visitor: Visitor): Html {
 ${exact}</textarea></label>
 <label>Comment <span class="soft">(the agent is told)</span><input name="comment" maxlength="2000" autocomplete="off"></label>
 <div class="buttons"><button>See what changes</button></div></form></details>`;
+}
+
+function extendForm({ id }: Approval, visitor: Visitor): Html {
+  return html`<details class="more"><summary>Give it more time</summary>
+<form method="post" action="${approvalPath(id)}/extend">${csrfField(visitor.csrf)}
+<label>Hours more<input name="hours" inputmode="decimal" autocomplete="off" required placeholder="24"></label>
+<label>Reason <span class="soft">(recorded)</span><input name="reason" maxlength="300" autocomplete="off"></label>
+<div class="buttons"><button>Move the deadline</button></div></form></details>`;
 }
 
 function outcome({ status: is, decidedBy, decidedAt, comment, usedAt, readAt }: Approval): Html {

@@ -34,6 +34,8 @@ export interface RunView {
   readonly costs: readonly CostSum[];
   readonly spending: readonly Spending[];
   readonly paid: Span | undefined;
+  /** How many of its writes stand. */
+  readonly committed: number;
   readonly now: Date;
 }
 
@@ -107,10 +109,15 @@ const LIMIT_LABELS: Readonly<Record<(typeof LIMIT_NAMES)[number], string>> = {
 
 function raiseForm({ scope, allowed }: BudgetState, threadId: string, visitor: Visitor): Html | "" {
   const limited = LIMIT_NAMES.filter((one) => allowed[one === "usd" ? "nanoUsd" : one] !== undefined);
-  if (limited.length === 0) return "";
+  const { deadline } = allowed;
+  if (limited.length === 0 && deadline === undefined) return "";
+  const later =
+    deadline === undefined
+      ? ""
+      : html`<label>Later deadline <span class="soft">(UTC)</span><input type="datetime-local" name="deadline"></label>`;
   return html`<details class="more"><summary>Allow more</summary><form method="post" action="/inbox/raise">${csrfField(visitor.csrf)}
 <input type="hidden" name="thread" value="${threadId}"><input type="hidden" name="scope" value="${scope}">
-<div class="fields">${limited.map((one) => html`<label>${LIMIT_LABELS[one]} more<input name="${one}" inputmode="decimal" autocomplete="off" placeholder="0"></label>`)}</div>
+<div class="fields">${limited.map((one) => html`<label>${LIMIT_LABELS[one]} more<input name="${one}" inputmode="decimal" autocomplete="off" placeholder="0"></label>`)}${later}</div>
 <label>Reason <span class="soft">(recorded)</span><input name="reason" maxlength="500" autocomplete="off"></label>
 <div class="buttons"><button>Allow more</button></div></form></details>`;
 }
@@ -124,18 +131,25 @@ function decidedSection(approvals: readonly Approval[]): Html | "" {
   )}</dl></section>`;
 }
 
+/** What a cancel does not take back. */
+function standing({ thread, committed }: RunView): Html | "" {
+  if (committed === 0) return "";
+  return html`<p>${plural(committed, "write stands", "writes stand")} that it has made. What undoes them: <span class="mono">longhaul compensate ${name(thread.threadId, 80)} --graph &lt;file:export&gt;</span></p>`;
+}
+
 /** Where a run may still be stopped. */
-function cancelSection({ thread }: RunView, visitor: Visitor): Html | "" {
-  const { state, threadId } = thread;
+function cancelSection(view: RunView, visitor: Visitor): Html | "" {
+  const { state, threadId } = view.thread;
   if (state !== "running" && state !== "waiting" && state !== "due") return "";
   return html`<section class="card"><details class="more"><summary>Cancel this thread</summary>
-<p>No step starts after it. What was sent already may still happen: it is then recorded, or asked about.</p>
+<p>No step starts after it. What was sent already may still happen: it is then recorded, or asked about.</p>${standing(view)}
 <form method="post" action="/inbox/cancel">${csrfField(visitor.csrf)}<input type="hidden" name="thread" value="${threadId}">
 <label>Reason <span class="soft">(recorded)</span><input name="reason" maxlength="500" autocomplete="off"></label>
 <div class="buttons"><button class="danger">Cancel it</button></div></form></details></section>`;
 }
 
-function cancelledSection({ thread, now }: RunView, visitor: Visitor): Html | "" {
+function cancelledSection(view: RunView, visitor: Visitor): Html | "" {
+  const { thread, now } = view;
   const { cancel, state, threadId } = thread;
   if (cancel === undefined) return "";
   const { by, at, reason } = cancel;
@@ -143,7 +157,7 @@ function cancelledSection({ thread, now }: RunView, visitor: Visitor): Html | ""
     state === "cancelled"
       ? html`<form method="post" action="/inbox/redrive">${csrfField(visitor.csrf)}<input type="hidden" name="thread" value="${threadId}"><div class="buttons"><button>Let it go on</button></div></form>`
       : html`<p>Its run starts nothing more, and is being told to stop.</p>`;
-  return html`<section class="card"><h2>Cancelled</h2><p>By ${name(by, 80)} ${time(at, now)}${reason === undefined ? "" : html`: ${name(reason, 500)}`}</p>${goOn}</section>`;
+  return html`<section class="card"><h2>Cancelled</h2><p>By ${name(by, 80)} ${time(at, now)}${reason === undefined ? "" : html`: ${name(reason, 500)}`}</p>${standing(view)}${goOn}</section>`;
 }
 
 function failedSection({ thread }: RunView, visitor: Visitor): Html | "" {

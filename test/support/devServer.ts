@@ -158,7 +158,8 @@ export async function startServer(
   const env = { LONGHAUL_DATABASE_URL: databaseUrl, ...options.env };
   const server = await launchServer(folder, { ...options, env });
   await until(
-    async () => (await fetch(`${server.url}/ok`).catch(() => undefined))?.ok === true,
+    // With authentication it answers 401.
+    async () => [200, 401].includes((await fetch(`${server.url}/ok`).catch(() => undefined))?.status ?? 0),
     () => server.log(),
   );
   // A request that fails is the test's to see, not the client's to send again.

@@ -28,7 +28,7 @@ export async function drawGraphs(): Promise<ReadonlyMap<string, string>> {
   return pictures;
 }
 
-/** A text with a picture between the marks of every graph: what was there is replaced, a new graph is added at the end mark. */
+/** The text with these pictures between its two marks; what was between them is gone. */
 export function withPictures(text: string, pictures: ReadonlyMap<string, string>): string {
   const begin = "<!-- pictures: npm run docs:pictures -->";
   const end = "<!-- /pictures -->";

@@ -17,6 +17,23 @@ export interface DatabaseAddress {
 }
 
 /**
+ * The address that is configured; undefined where an embedded server may stand in.
+ *
+ * @throws DatabaseError in production without an address; InvalidOptionError for what is none.
+ */
+export function configuredDatabase(env: NodeJS.ProcessEnv): string | undefined {
+  const name = VARIABLES.find((variable) => env[variable] !== undefined && env[variable] !== "");
+  const found = name === undefined ? undefined : env[name];
+  if (found !== undefined) return checkUrl(found, name);
+  if (env["NODE_ENV"] === "production" || DEPLOYMENT_VARIABLES.some((name) => env[name] !== undefined)) {
+    throw new DatabaseError(
+      "No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).",
+    );
+  }
+  return undefined;
+}
+
+/**
  * The address of the database. Starts the embedded server when none is configured.
  *
  * @throws DatabaseError in production without an address, and when the embedded server cannot start.
@@ -25,14 +42,8 @@ export async function findDatabase(
   env: NodeJS.ProcessEnv,
   onLine: (line: string) => void = defaultLine,
 ): Promise<DatabaseAddress> {
-  const name = VARIABLES.find((variable) => env[variable] !== undefined && env[variable] !== "");
-  const found = name === undefined ? undefined : env[name];
-  if (found !== undefined) return { url: checkUrl(found, name) };
-  if (env["NODE_ENV"] === "production" || DEPLOYMENT_VARIABLES.some((name) => env[name] !== undefined)) {
-    throw new DatabaseError(
-      "No database is configured, and this is production. Set LONGHAUL_DATABASE_URL to a PostgreSQL address (14 or later).",
-    );
-  }
+  const url = configuredDatabase(env);
+  if (url !== undefined) return { url };
   const { startPostgres } = await import("./embedded/index.js");
   return startPostgres({ onLine });
 }

@@ -8,7 +8,7 @@ import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
 import type { StepEvent } from "./core/ledger.js";
 import { knownOptions } from "./core/options.js";
 import { checkPrices, type ModelPrice } from "./core/price.js";
-import { checkUrl, type DatabaseAddress, findDatabase } from "./findDatabase.js";
+import { checkUrl, configuredDatabase, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
@@ -89,11 +89,22 @@ export const DATABASE = Symbol.for("langgraph-longhaul.database");
 
 /** @internal Where a sweeper that somebody starts tells the one that a server has by itself. */
 export const SWEEPER = Symbol.for("langgraph-longhaul.sweeper");
+const CHECK_ADDRESS = Symbol.for("langgraph-longhaul.checkAddress");
 
 /** @internal */
 export interface OpenedLedger extends Ledger {
   readonly [DATABASE]: () => Promise<PooledDatabase>;
   readonly [SWEEPER]: ServerSweeper;
+  readonly [CHECK_ADDRESS]: () => void;
+}
+
+/**
+ * @internal For what uses a ledger from its start on: says at once that nothing tells where the database is.
+ *
+ * @throws DatabaseError in production without an address; InvalidOptionError for an address that is none.
+ */
+export function checkAddress(ledger: Ledger): void {
+  (ledger as OpenedLedger)[CHECK_ADDRESS]();
 }
 
 /** @internal The database of a ledger, opened at its first use. */
@@ -162,6 +173,9 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     },
     [DATABASE]: open,
     [SWEEPER]: sweeper,
+    [CHECK_ADDRESS]: () => {
+      if (options.url === undefined && options.pool === undefined) configuredDatabase(process.env);
+    },
     close: async () => {
       if (closed) return;
       closed = true;

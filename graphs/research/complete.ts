@@ -6,7 +6,7 @@ import { type NoteInput, type ResearcherInput, ResearchState, type Topic } from 
 /** Dollars that a page takes at most, read and noted: below that for every page left, it is not worth to begin. */
 const USD_PER_PAGE = 0.005;
 
-type State = Pick<typeof ResearchState.State, "topics" | "done">;
+type State = Pick<ResearchState, "topics" | "done">;
 
 /** The topics with those of their pages that no researcher has come to. */
 export function unreadTopics({ topics, done }: State): Topic[] {

@@ -8,11 +8,11 @@ import { plan, sendResearchers } from "./plan.js";
 import { publish, publishReport } from "./publish.js";
 import { note, researcher } from "./researcher.js";
 import { readSettings } from "./settings.js";
-import { NoteInput, ResearchInput, ResearchState } from "./state.js";
+import { NoteInput, ResearchContext, ResearchInput, ResearchState } from "./state.js";
 import { synthesis } from "./synthesis.js";
 import { researchTools } from "./tools.js";
 
-const builder = new StateGraph({ stateSchema: ResearchState, input: ResearchInput })
+const builder = new StateGraph({ stateSchema: ResearchState, input: ResearchInput, context: ResearchContext })
   .addNode("plan", plan)
   .addNode("researcher", researcher)
   .addNode("note", note, { input: NoteInput })

@@ -7,27 +7,19 @@ import { connect } from "./connection.js";
 import { searchSite } from "./fetchPage.js";
 import { chatModel, messagesOf } from "./model.js";
 import { planPrompt } from "./prompts.js";
-import { type FoundPage, type ResearcherInput, ResearchState } from "./state.js";
+import { type FoundPage, ResearchContext, type ResearcherInput, ResearchInput, ResearchState } from "./state.js";
 import { chooseTier } from "./tier.js";
 import { byLikeness, distinct, givenPage, numbered, shareOut, topicCount } from "./topics.js";
-
-const DEFAULT_QUESTION =
-  "How do you build a dependable AI agent with the AI SDK: agent loops, tool calling, structured output, streaming and error handling?";
-const DEFAULT_PAGES = 40;
-
-const Input = z.object({
-  question: z.string().default(DEFAULT_QUESTION),
-  pages: z.int().positive().max(1_000).default(DEFAULT_PAGES),
-  urls: z.array(z.url({ protocol: /^https?$/ })).default([]),
-});
 
 const Plan = z.object({
   title: z.string().describe("The title of the report"),
   topics: z.array(z.object({ title: z.string(), query: z.string() })),
 });
 
-export const plan = durableNode(ResearchState, async (state, { step, budget }) => {
+export const plan = durableNode(ResearchState, async (state, { step, budget, context }) => {
   const { question, pages, urls } = checkInput(state);
+  // LangGraph checks a context by its schema, and gives no default.
+  const { readers } = ResearchContext.parse(context ?? {});
   const tier = await chooseTier({ step, budget });
   const overview = urls.length > 0 ? urls.map(givenPage) : await search(step, question, tier.searches);
   const planner = (await chatModel(tier)).withStructuredOutput(Plan);
@@ -45,16 +37,16 @@ export const plan = durableNode(ResearchState, async (state, { step, budget }) =
   );
   const withPages = numbered(topics, lists);
   if (withPages.length === 0) throw new Error("The planner named no topic, or no page was found for any.");
-  return { question, title: planned.title, topics: withPages };
+  return { question, readers, title: planned.title, topics: withPages };
 });
 
 /** What a client sent, completed; a client may be Studio, where every field may be left out or be anything. */
-function checkInput({ question, pages, urls }: typeof ResearchState.State): {
+function checkInput({ question, pages, urls }: ResearchState): {
   question: string;
   pages: number;
   urls: string[];
 } {
-  const given = Input.safeParse({
+  const given = ResearchInput.safeParse({
     question: question || undefined,
     pages: pages ?? undefined,
     urls: urls ?? undefined,
@@ -65,7 +57,7 @@ function checkInput({ question, pages, urls }: typeof ResearchState.State): {
 }
 
 /** One researcher for each topic, all at once. */
-export function sendResearchers(state: typeof ResearchState.State): Send[] {
+export function sendResearchers(state: ResearchState): Send[] {
   const canSearch = (state.urls ?? []).length === 0;
   return state.topics.map(
     (topic) => new Send("researcher", { question: state.question, topic, canSearch } satisfies ResearcherInput),

@@ -47,12 +47,14 @@ export function notePrompt(question: string, topicTitle: string, page: ReadPage)
 }
 
 /** Ask for the report. */
-export function synthesisPrompt(
-  question: string,
-  title: string,
-  topics: readonly Topic[],
-  notes: readonly Note[],
-): Prompt {
+export function synthesisPrompt(parts: {
+  question: string;
+  readers: string;
+  title: string;
+  topics: readonly Topic[];
+  notes: readonly Note[];
+}): Prompt {
+  const { question, readers, title, topics, notes } = parts;
   const sections = topics.map((topic) => {
     const own = notes.filter((note) => note.topic === topic.title);
     return [
@@ -64,8 +66,8 @@ export function synthesisPrompt(
     system:
       "You write the report from the notes. Markdown: the title as a level-1 heading, a summary of what matters most, one level-2 section " +
       "for each topic, and a last section with recommendations. Keep every citation in the form [7] right after what it supports, and say " +
-      "nothing that the notes do not support. Do not list the sources; they are added.",
-    user: [`Question: ${question}`, `Title: ${title}`, "", ...sections].join("\n"),
+      "nothing that the notes do not support. Write for the readers named. Do not list the sources; they are added.",
+    user: [`Question: ${question}`, `Title: ${title}`, `Readers: ${readers}`, "", ...sections].join("\n"),
   };
 }
 

@@ -1,5 +1,12 @@
-// What the research graph carries from node to node.
+// What the research graph is started with, and what it carries from node to node. Its schemas are what Studio draws its
+// forms from.
 import { Annotation, MessagesAnnotation } from "@langchain/langgraph";
+import { registry } from "@langchain/langgraph/zod";
+import { z } from "zod";
+
+const DEFAULT_QUESTION =
+  "How do you build a dependable AI agent with the AI SDK: agent loops, tool calling, structured output, streaming and error handling?";
+const DEFAULT_PAGES = 40;
 
 /** A page that a search found, or that the caller gave. */
 export interface FoundPage {
@@ -10,67 +17,79 @@ export interface FoundPage {
 }
 
 /** A page to be read. `number` is its citation everywhere: in prompts, notes and the report. */
-export interface SourcePage {
-  readonly number: number;
-  readonly url: string;
-  readonly title: string;
-}
+const SourcePage = z.object({ number: z.int(), url: z.string(), title: z.string() });
+export type SourcePage = z.infer<typeof SourcePage>;
 
-export interface Topic {
-  readonly title: string;
-  readonly query: string;
-  /** Its reading list; no page is on two lists. */
-  readonly pages: readonly SourcePage[];
-}
+const Topic = z.object({
+  title: z.string(),
+  query: z.string(),
+  pages: z.array(SourcePage).describe("Its reading list; no page is on two lists."),
+});
+export type Topic = z.infer<typeof Topic>;
 
-export interface ReadPage {
-  readonly number: number;
-  readonly url: string;
-  readonly title: string;
-  readonly text: string;
-}
+const ReadPage = SourcePage.extend({ text: z.string() });
+export type ReadPage = z.infer<typeof ReadPage>;
 
-export interface Note {
-  readonly topic: string;
-  readonly number: number;
-  readonly url: string;
-  readonly title: string;
-  readonly text: string;
-}
+const Note = ReadPage.extend({ topic: z.string() });
+export type Note = z.infer<typeof Note>;
 
 /** A page that was read, and then the budget ended. */
-export interface UnnotedPage {
-  readonly topicTitle: string;
-  readonly page: ReadPage;
-}
+const UnnotedPage = z.object({ topicTitle: z.string(), page: ReadPage });
 
 /** A hit that was found by a search and not read. */
-export interface Lead {
-  readonly title: string;
-  readonly url: string;
-}
-
-const listOf = <T>() => Annotation<T[]>({ reducer: (left, right) => left.concat(right), default: () => [] });
+const Lead = z.object({ title: z.string(), url: z.string() });
+export type Lead = z.infer<typeof Lead>;
 
 /** What a run starts with: a question, and how many pages of the site to read or which URLs. */
-export const ResearchInput = Annotation.Root({
-  question: Annotation<string>,
-  pages: Annotation<number>,
-  urls: Annotation<string[]>,
+export const ResearchInput = z.object({
+  question: z.string().default(DEFAULT_QUESTION).meta({ title: "Question", description: "What the report answers." }),
+  pages: z.int().min(1).max(1_000).default(DEFAULT_PAGES).meta({
+    title: "Pages",
+    description: "How many pages of the site are read. Not used where URLs are given.",
+  }),
+  urls: z
+    .array(z.url({ protocol: /^https?$/ }))
+    .default([])
+    .meta({ title: "URLs", description: "Pages of your own, read from the web in place of the site's." }),
 });
 
-export const ResearchState = Annotation.Root({
-  ...ResearchInput.spec,
-  title: Annotation<string>,
-  topics: Annotation<Topic[]>,
-  notes: listOf<Note>(),
-  leads: listOf<Lead>(),
-  done: listOf<number>(),
-  unnoted: listOf<UnnotedPage>(),
-  report: Annotation<string>,
-  postId: Annotation<string>,
-  reportPath: Annotation<string>,
+/** How a run is done. `plan` keeps it in the state: whoever goes on with the thread, such as a worker, has no context. */
+export const ResearchContext = z.object({
+  readers: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .default("developers")
+    .meta({ title: "Readers", description: "For whom the report is written, such as: managers who write no code." }),
 });
+
+/** A list to which nodes add. The description comes first: what changes a schema forgets its reducer. */
+const grows = <T extends z.ZodType>(item: T, description: string) =>
+  z
+    .array(item)
+    .describe(description)
+    .register(registry, {
+      reducer: { fn: (left: z.output<T>[], right: z.output<T>[]) => left.concat(right) },
+      default: () => [],
+    });
+
+export const ResearchState = z.object({
+  question: z.string().describe("What the report answers."),
+  pages: z.int().describe("How many pages are read."),
+  urls: z.array(z.string()).describe("Pages of the caller's own."),
+  readers: z.string().describe("For whom the report is written."),
+  title: z.string().describe("The report's title."),
+  topics: z.array(Topic).describe("What the plan asks, each with its reading list."),
+  notes: grows(Note, "One for each page that was read."),
+  leads: grows(Lead, "Pages that a search found."),
+  done: grows(z.int(), "The numbers of the pages that nothing is left to do with."),
+  unnoted: grows(UnnotedPage, "Pages that were read before the budget ended, without a note."),
+  report: z.string().describe("The report, in Markdown."),
+  postId: z.string().describe("The report's id at its publisher."),
+  reportPath: z.string().describe("The file that the publisher keeps it in."),
+});
+export type ResearchState = z.infer<typeof ResearchState>;
 
 /** What the note on one page is written from. */
 export const NoteInput = Annotation.Root({
@@ -85,6 +104,8 @@ export interface ResearcherInput {
   readonly topic: Topic;
   readonly canSearch: boolean;
 }
+
+const listOf = <T>() => Annotation<T[]>({ reducer: (left, right) => left.concat(right), default: () => [] });
 
 /** What a researcher hands back. */
 export const ResearcherOutput = Annotation.Root({

@@ -14,7 +14,7 @@ const REPORT_TOKENS = 6_000;
 const NO_USE = /^nothing\.?$/i;
 
 export const synthesis = durableNode(ResearchState, async (state, runtime) => {
-  const { question, title, topics, notes, leads } = state;
+  const { question, readers, title, topics, notes, leads } = state;
   if (notes.length === 0) {
     // Nothing was read before the budget ended: the thread waits for more of it, in `complete`.
     if (unreadTopics(state).length > 0) return new Command({ goto: "complete" });
@@ -23,7 +23,7 @@ export const synthesis = durableNode(ResearchState, async (state, runtime) => {
   const read = [...notes].sort((a, b) => a.number - b.number);
   const useful = read.filter((note) => note.text !== "" && !NO_USE.test(note.text));
   const answer = await (await chatModel(await chooseTier(runtime), REPORT_TOKENS)).invoke(
-    messagesOf(synthesisPrompt(question, title, topics, useful)),
+    messagesOf(synthesisPrompt({ question, readers, title, topics, notes: useful })),
   );
   const { model } = await connect();
   const report = assembleReport({ text: answer.text, title, read, leads, model, unread: unreadTopics(state) });

@@ -9,6 +9,7 @@ import { InvalidOptionError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import type { ResumeAs } from "./approvalResume.js";
+import { takesFrom, warnForeign } from "./checkpointerInUse.js";
 import { type Compiled, DURABLE, type DurableTarget, type RunOptions } from "./compiled.js";
 import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
@@ -181,9 +182,10 @@ function makeDurable(
     enumerable: true,
     configurable: true,
     get: () => lentForUpdate() ?? checkpointer,
-    // Servers assign their own. One that lives in memory would lose the thread with the process, so ours stays.
+    // Servers assign their own.
     set: (assigned: unknown) => {
-      if (isDurableSaver(assigned)) checkpointer = assigned;
+      if (assigned === saver || (assigned !== checkpointer && takesFrom(assigned)))
+        checkpointer = assigned as BaseCheckpointSaver;
     },
   });
   replace(DURABLE, settings);
@@ -195,17 +197,4 @@ function makeDurable(
     updateDurably(graph, ledger, config, (inner) => bulkUpdateState.call(graph, inner, supersteps)),
   );
   return graph;
-}
-
-function isDurableSaver(value: unknown): value is BaseCheckpointSaver {
-  if (typeof value !== "object" || value === null || !("getTuple" in value)) return false;
-  return !/^(MemorySaver|InMemorySaver)$/.test(value.constructor.name);
-}
-
-function warnForeign(graph: Compiled, saver: BaseCheckpointSaver): void {
-  process.emitWarning(
-    `The graph "${graph.name ?? "LangGraph"}" keeps its own checkpointer (${saver.constructor.name}). Recorded steps are as safe, ` +
-      "but its checkpoints have no guard against a second writer. Compile it without a checkpointer to use the ledger's.",
-    { code: "LONGHAUL_FOREIGN_CHECKPOINTER" },
-  );
 }

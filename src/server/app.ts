@@ -57,7 +57,7 @@ const SECRET_MIN = 32;
  * Without `authenticate`, and without LangGraph's authentication, it answers on loopback alone, to whoever has the one-time
  * token it prints.
  *
- * @throws InvalidOptionError for options that cannot be.
+ * @throws InvalidOptionError for options that cannot be; DatabaseError in production where nothing says where the database is.
  * @example
  * export const app = inboxApp({ ledger, authenticate: (request) => userOf(request.headers.get("authorization")) });
  */

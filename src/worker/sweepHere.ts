@@ -3,7 +3,7 @@
 import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
 import type { Ledger } from "../langgraph/ledger.js";
-import { databaseOf, type OpenedLedger, SWEEPER } from "../openLedger.js";
+import { checkAddress, databaseOf, type OpenedLedger, SWEEPER } from "../openLedger.js";
 import { POLL_MS } from "../sweep/serverSweeper.js";
 import { DueLoop } from "./dueLoop.js";
 import type { Waker, WorkerEvent } from "./waker.js";
@@ -29,6 +29,8 @@ const AT_ONCE = 32;
  * Sweeps in the background of this process, about once a second in all however many processes do so. One sweeper a
  * ledger: a second call returns the first one. It does not keep the process alive.
  *
+ * @throws DatabaseError at once, in production where nothing says where the database is: a server that is deployed so does
+ * not start. A database that is away is no such error: it may be back.
  * @example
  * sweepHere(ledger);
  */
@@ -38,6 +40,7 @@ export function sweepHere(ledger: Ledger, options: SweepHereOptions = {}): Backg
   positiveMs("pollMs", pollMs, MAX_TIMER_MS);
   const running = sweepers.get(ledger);
   if (running !== undefined) return running;
+  checkAddress(ledger);
   const host = { concurrency: 0, run: async () => ({ to: "busy" as const, againInMs: pollMs }), onError };
   const comeBack = (ledger as OpenedLedger)[SWEEPER].giveWay();
   let loop: DueLoop | undefined;

@@ -12,6 +12,8 @@ import {
   settle,
 } from "../../src/index.js";
 import { DATABASE, type OpenedLedger } from "../../src/openLedger.js";
+import { inboxApp } from "../../src/server/index.js";
+import { sweepHere } from "../../src/worker/index.js";
 import { createDatabase, type TestDatabase, testDatabase } from "../support/database.js";
 import { longhaul, runScript } from "../support/script.js";
 
@@ -57,6 +59,9 @@ describe("a database that is not there, or not ours", () => {
       code: "DATABASE",
       message: expect.stringContaining("Set LONGHAUL_DATABASE_URL"),
     });
+    // What a server is made of says so before it serves anybody.
+    expect(() => sweepHere(openLedger())).toThrow("Set LONGHAUL_DATABASE_URL");
+    expect(() => inboxApp({ ledger: openLedger() })).toThrow("Set LONGHAUL_DATABASE_URL");
     const cli = await runScript("src/cli/main.ts", ["runs", "--json"], { NODE_ENV: "production" });
     expect(cli).toMatchObject({
       code: 1,

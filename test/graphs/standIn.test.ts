@@ -116,7 +116,9 @@ test("writes a report whose every citation is a page that was given", async () =
     text: `Agents need tools with clear names and clear schemas number ${number} [${number}].\nAlways handle the errors of tool number ${number} where they happen [${number}].`,
   }));
   const topics = ["Tools", "Errors"].map((title) => ({ title, query: title, pages: [] }));
-  const answer = await model.invoke(messages(synthesisPrompt(QUESTION, "Agents", topics, notes)));
+  const answer = await model.invoke(
+    messages(synthesisPrompt({ question: QUESTION, readers: "developers", title: "Agents", topics, notes })),
+  );
   expect(answer.text).toMatch(/^# Agents\n/);
   expect(answer.text).toContain("\n## Tools\n");
   expect(answer.text).toContain("\n## Errors\n");

@@ -1,73 +1,49 @@
-// The research graph through `langgraphjs dev`, as its own process, over HTTP.
-import { type ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
-import { Client } from "@langchain/langgraph-sdk";
+// The graphs of langgraph.json through `langgraphjs dev`, as its own process, over HTTP.
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../support/database.js";
+import { type DevServer, startServer } from "../support/devServer.js";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
 
 let db: TestDatabase;
-const started: ChildProcess[] = [];
+const started: DevServer[] = [];
 
 beforeAll(async () => {
   db = await testDatabase();
 });
 afterEach(async () => {
-  for (const child of started.splice(0)) await stop(child);
+  for (const server of started.splice(0)) await server.kill();
 });
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
+async function start(): Promise<DevServer> {
+  const server = await startServer(root, db.url);
+  started.push(server);
+  return server;
 }
 
-/** Starts the dev server in a process group of its own, so that all of it can be ended. */
-async function startServer(): Promise<{ client: Client; child: ChildProcess; log: () => string }> {
-  const port = await freePort();
-  const child = spawn(
-    process.execPath,
-    ["node_modules/@langchain/langgraph-cli/dist/cli/cli.mjs", "dev", "--no-browser", "--port", String(port)],
-    {
-      env: { ...process.env, LONGHAUL_DATABASE_URL: db.url, LANGSMITH_TRACING: "false" },
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
-  started.push(child);
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream?.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const url = `http://127.0.0.1:${port}`;
-  await expect
-    .poll(async () => (await fetch(`${url}/ok`).catch(() => undefined))?.ok, {
-      timeout: 40_000,
-      interval: 200,
-      message: output,
-    })
-    .toBe(true);
-  return { client: new Client({ apiUrl: url, apiKey: null }), child, log: () => output };
+async function graphsServed(): Promise<string[]> {
+  return Object.keys((JSON.parse(await readFile(`${root}/langgraph.json`, "utf8")) as { graphs: object }).graphs);
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  process.kill(-child.pid, "SIGKILL");
-  await ended;
+interface Field {
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: unknown;
 }
+const fieldsOf = (schema: unknown) =>
+  Object.entries((schema as { properties?: Record<string, Field> }).properties ?? {});
 
 describe("the LangGraph dev server", () => {
   it("runs a thread of the research graph, and a new server still has its state after a kill", async () => {
-    const first = await startServer();
+    const first = await start();
     const { thread_id } = await first.client.threads.create();
     const result = await first.client.runs.wait(thread_id, "research", {
       input: { question: "How do I stream text?", pages: 2 },
+      context: { readers: "students" },
     });
-    expect(result, first.log()).toMatchObject({ question: "How do I stream text?" });
+    expect(result, first.log()).toMatchObject({ question: "How do I stream text?", readers: "students", urls: [] });
     const [row] = await db.sql<{ state: string }>("select state from longhaul.threads where thread_id = $1", [
       thread_id,
     ]);
@@ -76,12 +52,56 @@ describe("the LangGraph dev server", () => {
       thread_id,
     ]);
     expect(writes).toEqual([{ state: "SUCCEEDED" }]);
-    await stop(first.child);
+    await first.kill();
 
-    const second = await startServer();
+    const second = await start();
     await second.client.threads.create({ threadId: thread_id, ifExists: "do_nothing", graphId: "research" });
     await expect
       .poll(async () => (await second.client.threads.getState(thread_id)).values, { timeout: 20_000 })
       .toMatchObject({ question: "How do I stream text?" });
+  }, 120_000);
+
+  it("tells Studio what to draw: every graph's forms with titles, help and defaults, and its nodes", async () => {
+    const { client } = await start();
+    for (const graph of await graphsServed()) {
+      const schemas = await client.assistants.getSchemas(graph);
+      const input = fieldsOf(schemas.input_schema);
+      expect(input.length, `fields of ${graph}'s input`).toBeGreaterThan(0);
+      for (const [name, field] of [...input, ...fieldsOf(schemas.context_schema ?? {})]) {
+        expect(field, `${graph}: ${name}`).toMatchObject({
+          title: expect.any(String),
+          description: expect.any(String),
+        });
+      }
+      const state = fieldsOf(schemas.state_schema).map(([name]) => name);
+      expect(state, `${graph}'s state, for editing`).toEqual(expect.arrayContaining(input.map(([name]) => name)));
+      const { nodes } = await client.assistants.getGraph(graph);
+      for (const { id } of nodes) expect(String(id)).toMatch(/^(__start__|__end__|[a-z][A-Za-z ]*)$/);
+    }
+    const research = await client.assistants.getSchemas("research");
+    const defaults = Object.fromEntries(
+      [...fieldsOf(research.input_schema), ...fieldsOf(research.context_schema)].map(([name, field]) => [
+        name,
+        field.default,
+      ]),
+    );
+    expect(defaults).toEqual({
+      question: expect.stringContaining("AI SDK"),
+      pages: 40,
+      urls: [],
+      readers: "developers",
+    });
+  }, 120_000);
+
+  it("refuses input and context that the forms would not take, and names the field", async () => {
+    const { client } = await start();
+    const refused = async (payload: object) => {
+      const { thread_id } = await client.threads.create();
+      const failed = await client.runs.wait(thread_id, "research", payload).catch((error: Error) => error.message);
+      expect(await db.sql("select 1 from longhaul.steps where thread_id = $1", [thread_id])).toEqual([]);
+      return JSON.stringify(failed);
+    };
+    expect(await refused({ input: { pages: -1 } })).toContain("pages");
+    expect(await refused({ input: { pages: 1 }, context: { readers: "" } })).toContain("readers");
   }, 120_000);
 });

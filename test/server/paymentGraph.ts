@@ -1,11 +1,22 @@
 // A graph that asks before it pays.
 import { Annotation, Command, END, START, StateGraph } from "@langchain/langgraph";
-import { type ApprovalPolicy, approvalNode, durable, durableGraph, type Ledger } from "../../src/index.js";
+import {
+  type ApprovalPolicy,
+  approvalNode,
+  type DurableOptions,
+  durable,
+  durableGraph,
+  type Ledger,
+} from "../../src/index.js";
 
 const Payment = Annotation.Root({ amount: Annotation<number>, log: Annotation<string[]> });
 
 /** Asks, then pays what was allowed. */
-export function payment(ledger: Ledger, policy: ApprovalPolicy & { action?: string; description?: string } = {}) {
+export function payment(
+  ledger: Ledger,
+  policy: ApprovalPolicy & { action?: string; description?: string } = {},
+  options: Pick<DurableOptions, "resumeAs"> = {},
+) {
   const { action = "pay", description, ...rest } = policy;
   const paid: number[] = [];
   const builder = new StateGraph(Payment)
@@ -32,5 +43,5 @@ export function payment(ledger: Ledger, policy: ApprovalPolicy & { action?: stri
     })
     .addEdge(START, "approve")
     .addEdge("pay", END);
-  return { graph: durableGraph(builder, { ledger, budget: { usd: 5, tokens: 200_000 } }), paid };
+  return { graph: durableGraph(builder, { ...options, ledger, budget: { usd: 5, tokens: 200_000 } }), paid };
 }

@@ -31,23 +31,55 @@ process.once("exit", () => {
   for (const child of running) signalAll(child);
 });
 
-/** A project whose graphs are the worker graphs of `shapes`, on one ledger. */
-export async function devProject(databaseUrl: string, worldUrl: string): Promise<DevProject> {
-  const folder = await mkdtemp(join(tmpdir(), "longhaul-dev-"));
-  const graphFile = join(folder, "graph.ts");
+export interface ProjectOptions {
+  /**
+   * The server's checkpointer is kept, as when it is deployed: graphs are given one that stores plain JSON, and the dev
+   * server's own, which lives in memory, is left aside. @default "ours"
+   */
+  readonly checkpointer?: "ours" | "the server's";
+}
+
+/** A project whose graphs are the worker graphs of `shapes`, and one with a limit, on one ledger. */
+export async function devProject(
+  databaseUrl: string,
+  worldUrl: string,
+  options: ProjectOptions = {},
+): Promise<DevProject> {
+  const given = options.checkpointer === "the server's";
   const source = [
     `import { openLedger } from ${JSON.stringify(join(root, "src/index.ts"))};`,
     `import { workerGraph } from ${JSON.stringify(join(root, "test/support/workerGraph.ts"))};`,
+    `import { payment } from ${JSON.stringify(join(root, "test/server/paymentGraph.ts"))};`,
+    `import { serverSaver } from ${JSON.stringify(join(root, "test/support/serverSaver.ts"))};`,
     "const ledger = openLedger();",
-    `const graph = (shape) => workerGraph(ledger, ${JSON.stringify(worldUrl)}, { shape });`,
+    given ? `const saver = await serverSaver(${JSON.stringify(databaseUrl)});` : "",
+    `const serve = (graph) => ${given ? "Object.assign(graph, { checkpointer: saver })" : "graph"};`,
+    `const graph = (shape, budget) => serve(workerGraph(ledger, ${JSON.stringify(worldUrl)}, { shape, budget }));`,
     'export const guarded = graph("guarded");',
     'export const asking = graph("asking");',
+    'export const limited = graph("guarded", { iterations: 1 });',
+    "export const approving = serve(payment(ledger).graph);",
   ];
-  const graphs = { guarded: "./graph.ts:guarded", asking: "./graph.ts:asking" };
+  const graphs = ["guarded", "asking", "limited", "approving"];
+  return project(databaseUrl, {
+    files: { "graph.ts": source.join("\n") },
+    settings: { graphs: Object.fromEntries(graphs.map((name) => [name, `./graph.ts:${name}`])) },
+  });
+}
+
+/** A project of these files, with this package's modules. */
+export async function project(
+  databaseUrl: string,
+  { files, settings }: { files: Readonly<Record<string, string>>; settings: object },
+): Promise<DevProject> {
+  const folder = await mkdtemp(join(tmpdir(), "longhaul-dev-"));
+  const own = {
+    "langgraph.json": JSON.stringify({ node_version: "20", ...settings }),
+    "package.json": JSON.stringify({ name: "dev-project", type: "module", private: true }),
+  };
+  const all = Object.entries({ ...own, ...files });
   await Promise.all([
-    writeFile(graphFile, source.join("\n")),
-    writeFile(join(folder, "langgraph.json"), JSON.stringify({ node_version: "20", graphs })),
-    writeFile(join(folder, "package.json"), JSON.stringify({ name: "dev-project", type: "module", private: true })),
+    ...all.map(([name, text]) => writeFile(join(folder, name), text)),
     symlink(join(root, "node_modules"), join(folder, "node_modules")),
   ]);
   const servers: DevServer[] = [];
@@ -62,17 +94,35 @@ export async function devProject(databaseUrl: string, worldUrl: string): Promise
       servers.push(server);
       return server;
     },
-    touch: async () => writeFile(graphFile, `${await readFile(graphFile, "utf8")}\n`),
+    touch: async () => {
+      const [first = ""] = Object.keys(files);
+      await writeFile(join(folder, first), `${await readFile(join(folder, first), "utf8")}\n`);
+    },
   };
 }
 
-/** `langgraphjs dev` in a folder that has a langgraph.json. */
-export async function startServer(folder: string, databaseUrl: string): Promise<DevServer> {
+export interface LaunchOptions {
+  /** @default this process's Node */
+  readonly node?: string;
+  /** Whose `langgraphjs` it is. @default the repository's */
+  readonly modules?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface Launched {
+  readonly url: string;
+  log(): string;
+  kill(): Promise<void>;
+}
+
+/** `langgraphjs dev` in a folder that has a langgraph.json; it may not start. */
+export async function launchServer(folder: string, options: LaunchOptions = {}): Promise<Launched> {
   const port = await freePort();
-  const cli = join(root, "node_modules/@langchain/langgraph-cli/dist/cli/cli.mjs");
-  const child = spawn(process.execPath, [cli, "dev", "--no-browser", "--port", String(port)], {
+  const modules = options.modules ?? join(root, "node_modules");
+  const cli = join(modules, "@langchain/langgraph-cli/dist/cli/cli.mjs");
+  const child = spawn(options.node ?? process.execPath, [cli, "dev", "--no-browser", "--port", String(port)], {
     cwd: folder,
-    env: { ...cleanEnvironment(), LONGHAUL_DATABASE_URL: databaseUrl, LANGSMITH_TRACING: "false" },
+    env: { ...cleanEnvironment(), LANGSMITH_TRACING: "false", ...options.env },
     // A process group of its own, so that all of it can be ended.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
@@ -89,21 +139,32 @@ export async function startServer(folder: string, databaseUrl: string): Promise<
       resolve();
     }),
   );
-  const url = `http://127.0.0.1:${port}`;
-  await until(
-    async () => (await fetch(`${url}/ok`).catch(() => undefined))?.ok === true,
-    () => output,
-  );
   return {
-    // A request that fails is the test's to see, not the client's to send again.
-    client: new Client({ apiUrl: url, apiKey: null, callerOptions: { maxRetries: 0 } }),
-    url,
+    url: `http://127.0.0.1:${port}`,
     log: () => output,
     kill: async () => {
       signalAll(child);
       await ended;
     },
   };
+}
+
+/** `langgraphjs dev` in a folder that has a langgraph.json, once it answers. */
+export async function startServer(
+  folder: string,
+  databaseUrl: string,
+  options: LaunchOptions = {},
+): Promise<DevServer> {
+  const env = { LONGHAUL_DATABASE_URL: databaseUrl, ...options.env };
+  const server = await launchServer(folder, { ...options, env });
+  await until(
+    // With authentication it answers 401.
+    async () => [200, 401].includes((await fetch(`${server.url}/ok`).catch(() => undefined))?.status ?? 0),
+    () => server.log(),
+  );
+  // A request that fails is the test's to see, not the client's to send again.
+  const client = new Client({ apiUrl: server.url, apiKey: null, callerOptions: { maxRetries: 0 } });
+  return { ...server, client };
 }
 
 const START_MS = 90_000;

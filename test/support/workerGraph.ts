@@ -1,7 +1,14 @@
 // The graph that two workers run on one thread, with everything around its payment that could mistake a lost race for a
 // failure: a retryPolicy, an error handler, an undo. What runs and what happens is counted by the world.
 import { Annotation, Command, END, getConfig, interrupt, START, StateGraph } from "@langchain/langgraph";
-import { durableGraph, durableNode, type Ledger, type LookupAnswer, type Step } from "../../src/index.js";
+import {
+  durableGraph,
+  durableNode,
+  type Ledger,
+  type LookupAnswer,
+  type Step,
+  type ThreadBudget,
+} from "../../src/index.js";
 import type { Payment } from "./world.js";
 
 export const SHAPES = ["guarded", "nested", "two writes", "three writes", "asking"] as const;
@@ -21,6 +28,7 @@ export interface WorkerOptions {
   readonly timeoutMs?: number;
   /** A node that throws. */
   readonly fails?: string;
+  readonly budget?: ThreadBudget;
 }
 
 const State = Annotation.Root({
@@ -28,7 +36,8 @@ const State = Annotation.Root({
 });
 
 export function workerGraph(ledger: Ledger, worldUrl: string, options: WorkerOptions) {
-  const { shape, lookup: looks = "look", settleMs = 300, timeoutMs = 60_000, fails } = options;
+  const { shape, lookup: looks = "look", settleMs = 300, timeoutMs = 60_000, fails, budget } = options;
+  const durableOptions = { ledger, ...(budget === undefined ? {} : { budget }) };
   const ask = (path: string, init: RequestInit = {}) => {
     const thread = options.thread ?? String(getConfig()?.configurable?.["thread_id"]);
     return fetch(`${worldUrl}/${path}?thread=${thread}`, init);
@@ -87,7 +96,7 @@ export function workerGraph(ledger: Ledger, worldUrl: string, options: WorkerOpt
           .addEdge("pay", "z")
           .addEdge("z", END)
           .addEdge("undo", END),
-        { ledger },
+        durableOptions,
       );
     case "nested": {
       const sub = new StateGraph(State).addNode("pay", writing("pay")).addEdge(START, "pay").compile();

@@ -12,6 +12,9 @@ export interface PlannedCall {
 /** Turns by agent. An agent without one says "done". */
 export type Plan = Readonly<Record<string, readonly (readonly PlannedCall[])[]>>;
 
+/** A turn of this call alone answers with its text. */
+export const SAY = "say";
+
 export function planned(plan: Plan): string {
   return `PLAN ${JSON.stringify(plan)} END`;
 }
@@ -31,12 +34,20 @@ export interface ModelRequest {
 export interface PlannedModel {
   readonly url: string;
   readonly requests: ModelRequest[];
+  /** What an answer has used, by its request. */
+  usage: (request: ModelRequest) => Usage;
   /** Called with a request before it is answered; a status other than 200 is the answer. */
   beforeAnswer: (request: ModelRequest, nth: number) => Promise<number | undefined> | number | undefined;
   close(): Promise<void>;
 }
 
-export const TOKENS = { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 };
+interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+export const TOKENS: Usage = { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 };
 
 export async function plannedModel(): Promise<PlannedModel> {
   let calls = 0;
@@ -50,14 +61,16 @@ export async function plannedModel(): Promise<PlannedModel> {
     if (status !== undefined && status !== 200)
       return send(status, { error: { message: unanswered ?? "out of order", type: "x", code: null, param: null } });
     const turn = turnOf(request);
-    const tool_calls = turn?.map(({ name, args = {}, id }) => ({
+    const said = turn?.find(({ name }) => name === SAY)?.args as { readonly text: string } | undefined;
+    const asked = said === undefined ? turn : undefined;
+    const tool_calls = asked?.map(({ name, args = {}, id }) => ({
       id: id ?? `call_${++calls}`,
       type: "function",
-      function: { name, arguments: JSON.stringify(args) },
+      function: { name: nameIn(request, name), arguments: JSON.stringify(args) },
     }));
     const message = {
       role: "assistant",
-      content: tool_calls === undefined ? "done" : "",
+      content: tool_calls === undefined ? (said?.text ?? "done") : "",
       ...(tool_calls && { tool_calls }),
     };
     const choices = [{ index: 0, message, finish_reason: tool_calls === undefined ? "stop" : "tool_calls" }];
@@ -67,13 +80,14 @@ export async function plannedModel(): Promise<PlannedModel> {
       created: 1,
       model: request.model,
       choices,
-      usage: TOKENS,
+      usage: model.usage(request),
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const model: PlannedModel = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests: [],
+    usage: () => TOKENS,
     beforeAnswer: () => undefined,
     close: () => {
       server.closeAllConnections();
@@ -81,6 +95,12 @@ export async function plannedModel(): Promise<PlannedModel> {
     },
   };
   return model;
+}
+
+/** A name that ends in "*" is that of the first tool that begins so. */
+function nameIn({ tools = [] }: ModelRequest, name: string): string {
+  if (!name.endsWith("*")) return name;
+  return tools.map((tool) => tool.function.name).find((one) => one.startsWith(name.slice(0, -1))) ?? name;
 }
 
 async function textOf(incoming: IncomingMessage): Promise<string> {

@@ -28,6 +28,7 @@ interface Message {
 export interface ModelRequest {
   readonly model: string;
   readonly messages: readonly Message[];
+  readonly stream?: boolean;
   readonly tools?: readonly { readonly function: { readonly name: string } }[];
 }
 
@@ -73,15 +74,19 @@ export async function plannedModel(): Promise<PlannedModel> {
       content: tool_calls === undefined ? (said?.text ?? "done") : "",
       ...(tool_calls && { tool_calls }),
     };
-    const choices = [{ index: 0, message, finish_reason: tool_calls === undefined ? "stop" : "tool_calls" }];
-    return send(200, {
-      id: `r${model.requests.length}`,
-      object: "chat.completion",
-      created: 1,
-      model: request.model,
-      choices,
-      usage: model.usage(request),
-    });
+    const finish_reason = tool_calls === undefined ? "stop" : "tool_calls";
+    const about = { id: `r${model.requests.length}`, created: 1, model: request.model, usage: model.usage(request) };
+    if (request.stream !== true) {
+      return send(200, { ...about, object: "chat.completion", choices: [{ index: 0, message, finish_reason }] });
+    }
+    const delta = {
+      ...message,
+      ...(tool_calls && { tool_calls: tool_calls.map((call, index) => ({ index, ...call })) }),
+    };
+    const chunk = { ...about, object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] };
+    return response
+      .writeHead(200, { "content-type": "text/event-stream" })
+      .end(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const model: PlannedModel = {

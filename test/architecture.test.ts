@@ -13,6 +13,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   checkpoint: ["core", "postgres"],
   langgraph: ["core"],
   langchain: ["core", "langgraph"],
+  openai: ["core", "langgraph"],
   embedded: [],
   notify: ["core", "postgres"],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify"],
@@ -21,7 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   server: ["core", "postgres", "langgraph", "worker", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "langchain", "worker", "cli"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "langchain", "worker", "cli", "testing"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

@@ -41,7 +41,7 @@ const NOTE = (n: number) => [{ name: "note", args: { n } }];
 describe("the human in the loop of LangChain", () => {
   it("pauses before the tools, takes its answer, and the approved call happens once", async () => {
     const did: string[] = [];
-    const middleware = [humanInTheLoopMiddleware({ interruptOn: { note: true } }), ours("write")];
+    const middleware = [humanInTheLoopMiddleware({ interruptOn: { note: true } } as never), ours("write")];
     const agent = durableGraph(createAgent({ model: model(), tools: [noting(did)], middleware: loose(middleware) }), {
       ledger: ledger(),
     });
@@ -59,8 +59,8 @@ describe("the limits of LangChain", () => {
   it("end the agent as they do without us", async () => {
     const did: string[] = [];
     const limits = [
-      modelCallLimitMiddleware({ runLimit: 2, exitBehavior: "end" }),
-      toolCallLimitMiddleware({ runLimit: 5 }),
+      modelCallLimitMiddleware({ runLimit: 2, exitBehavior: "end" } as never),
+      toolCallLimitMiddleware({ runLimit: 5 } as never),
     ];
     const made = (middleware: readonly unknown[]) =>
       createAgent({ model: model(), tools: [noting(did)], middleware: loose(middleware) });
@@ -151,7 +151,11 @@ describe("LangChain's fallback", () => {
 
 describe("LangChain's summaries", () => {
   const made = (summarizer: ReturnType<typeof model>) => {
-    const summaries = summarizationMiddleware({ model: summarizer, trigger: { messages: 3 }, keep: { messages: 2 } });
+    const summaries = summarizationMiddleware({
+      model: summarizer,
+      trigger: { messages: 3 },
+      keep: { messages: 2 },
+    } as never);
     return createAgent({ model: model(), tools: [noting([])], middleware: loose([summaries, ours()]) });
   };
   const plan = ask({ main: [NOTE(1), NOTE(2)] });

@@ -1,6 +1,6 @@
 // Moments at which a process can die around a write, by name, and pools that die there. They know the names under which the
 // ledger's statements are sent; the product has no hooks for it.
-import { InvalidOptionError } from "../core/errors.js";
+import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import type { PoolLike } from "../postgres/pool.js";
 
 /** Each with the statement, and whether it has been committed when the process dies. */
@@ -28,17 +28,13 @@ type Die = () => Promise<never>;
 /** From the point on, no statement reaches the database. */
 export function dyingPool(pool: PoolLike, point: CrashPoint): PoolLike {
   let dead = false;
-  const gone = () =>
-    Promise.reject(
-      Object.assign(new Error("connect ECONNREFUSED: the test's ledger has died"), { code: "ECONNREFUSED" }),
-    );
   return watched(
     pool,
     point,
     () => dead,
     async () => {
       dead = true;
-      return gone();
+      throw new DatabaseError(`The test's ledger has died (${point}), and its database hears nothing more of it.`);
     },
   );
 }

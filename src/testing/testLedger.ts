@@ -2,7 +2,6 @@
 // die at a named moment.
 import { randomBytes } from "node:crypto";
 import { DatabaseError, InvalidOptionError } from "../core/errors.js";
-import { knownOptions } from "../core/options.js";
 import { findDatabase } from "../findDatabase.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { databaseOf, type LedgerOptions, openLedger } from "../openLedger.js";

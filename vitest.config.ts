@@ -11,6 +11,8 @@ export default defineConfig({
     alias: [
       { find: /^langgraph-longhaul$/, replacement: source("./src/index.ts") },
       { find: /^langgraph-longhaul\/server$/, replacement: source("./src/server/index.ts") },
+      { find: /^langgraph-longhaul\/langchain$/, replacement: source("./src/langchain/index.ts") },
+      { find: /^langgraph-longhaul\/openai$/, replacement: source("./src/openai/index.ts") },
       { find: /^langgraph-longhaul\/worker$/, replacement: source("./src/worker/index.ts") },
       { find: /^langgraph-longhaul\/embedded$/, replacement: source("./src/embedded/index.ts") },
     ],

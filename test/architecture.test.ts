@@ -12,6 +12,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   postgres: ["core"],
   checkpoint: ["core", "postgres"],
   langgraph: ["core"],
+  langchain: ["core", "langgraph"],
+  openai: ["core", "langgraph"],
   embedded: [],
   notify: ["core", "postgres"],
   sweep: ["core", "postgres", "notify"],
@@ -21,7 +23,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   server: ["core", "postgres", "langgraph", "worker", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "worker", "cli"];
+const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "langchain", "worker", "cli", "testing"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

@@ -30,5 +30,12 @@ export interface Compiled extends DurableTarget {
 }
 export type RunOptions = RunnableConfig & { durability?: string; checkpointDuring?: boolean; control?: RunControl };
 
+export function isCompiled(value: unknown): value is Compiled {
+  if (typeof value !== "object" || value === null || !("lg_is_pregel" in value) || value.lg_is_pregel !== true)
+    return false;
+  // A graph on another server (RemoteGraph) has no nodes here.
+  return "nodes" in value && typeof value.nodes === "object" && value.nodes !== null;
+}
+
 /** Where a durable graph keeps what it was told. */
 export const DURABLE = Symbol.for("langgraph-longhaul.durable");

@@ -5,12 +5,14 @@ import type { CompiledStateGraph, StateDefinitionInit, StateGraph } from "@langc
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ThreadBudget } from "../core/budget.js";
 import { checkThreadBudget } from "../core/budgetOptions.js";
+import type { Effects } from "../core/effect.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
+import { type Agent, isAgent, recordedToolsOf } from "./agent.js";
 import type { ResumeAs } from "./approvalResume.js";
 import { takesFrom, warnForeign } from "./checkpointerInUse.js";
-import { type Compiled, DURABLE, type DurableTarget, type RunOptions } from "./compiled.js";
+import { type Compiled, DURABLE, type DurableTarget, isCompiled, type RunOptions } from "./compiled.js";
 import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
 import { effectsOf } from "./effects.js";
 import { endAtLimits } from "./endAtLimits.js";
@@ -55,8 +57,9 @@ export interface DurableOptions {
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
 /**
- * Makes a graph durable: the same graph comes out, with the same type. Give it a compiled graph, or a builder to be
- * compiled.
+ * Makes a graph durable: the same graph comes out, with the same type. Give it a compiled graph, a builder to be
+ * compiled, an `entrypoint` of the functional API, or an agent of LangChain's `createAgent`, whose model and tool calls are
+ * recorded with the middleware `durableAgent` of `langgraph-longhaul/langchain`.
  *
  * One run at a time holds a thread; a second one ends before any node with GraphDrained (`drainReason(error)` says
  * why and until when). Without a checkpointer of its own the graph uses the ledger's. A checkpointer that was given
@@ -86,22 +89,44 @@ export function durableGraph<
 ): CompiledStateGraph<Flat<S>, Flat<U>, N, I, O, C, R, IT, WT>;
 export function durableGraph(target: unknown, options: DurableOptions): unknown {
   checkOptions(options);
+  if (isAgent(target)) return durableAgentOf(target, options);
   const graph = hasMethod(target, "compile") ? target.compile() : target;
   if (!isCompiled(graph)) {
-    throw new InvalidOptionError("Expected durableGraph's first argument to be a StateGraph or a compiled graph.");
+    throw new InvalidOptionError(
+      "Expected durableGraph's first argument to be a StateGraph, a compiled graph, or an agent of createAgent.",
+    );
   }
+  if (isDurableOn(options.ledger, graph)) return graph;
+  return durableCopy(graph.withConfig({}), graph, options, effectsOf(options.operations, options.tools));
+}
+
+/** A copy of the agent, on a durable graph of its own. */
+function durableAgentOf(agent: Agent, options: DurableOptions): Agent {
+  if (isDurableOn(options.ledger, agent.graph)) return agent;
+  const effects = effectsOf(options.operations, options.tools, recordedToolsOf(agent));
+  const copy = agent.withConfig({});
+  if (agent.store !== undefined) copy.store = agent.store;
+  durableCopy(copy.graph, agent.graph, options, effects);
+  const { withConfig } = copy;
+  const value = (config: object) => durableAgentOf(withConfig.call(copy, config), options);
+  return Object.defineProperty(copy, "withConfig", { value, configurable: true, writable: true });
+}
+
+function isDurableOn(ledger: Ledger, graph: Compiled): boolean {
   const known = (graph as { [DURABLE]?: RunSettings })[DURABLE];
-  if (known?.ledger === options.ledger) return graph;
-  if (known !== undefined)
-    throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
-  checkGraph(graph);
-  warnOfRetriedNodes(graph);
-  const effects = effectsOf(options.operations, options.tools);
+  if (known === undefined || known.ledger === ledger) return known !== undefined;
+  throw new InvalidOptionError("This graph is durable on another ledger already. One graph, one ledger.");
+}
+
+/** Makes `copy`, which is nobody else's, durable. */
+function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, effects: Effects): Compiled {
+  checkGraph(given);
+  warnOfRetriedNodes(given);
   const { ledger, onFork = "ask", budget, name, resumeAs } = options;
   const settings = { ledger, onFork, effects, budget, name, resumeAs };
-  const guarded = guardNodes(graph.withConfig({}));
-  const { wrapUp } = options.budget ?? {};
-  return makeDurable(wrapUp === undefined ? guarded : endAtLimits(guarded, wrapUp), settings, graph.checkpointer);
+  const guarded = guardNodes(copy);
+  const ending = budget?.wrapUp === undefined ? guarded : endAtLimits(guarded, budget.wrapUp);
+  return makeDurable(ending, settings, given.checkpointer);
 }
 
 function checkOptions(options: DurableOptions): void {
@@ -146,13 +171,6 @@ function refuseRetriedSubgraphs(graph: Compiled, path = ""): void {
     }
     for (const subgraph of new Set(inner)) refuseRetriedSubgraphs(subgraph, `${path}${name}/`);
   }
-}
-
-function isCompiled(value: unknown): value is Compiled {
-  if (typeof value !== "object" || value === null || !("lg_is_pregel" in value) || value.lg_is_pregel !== true)
-    return false;
-  // A graph on another server (RemoteGraph) has no nodes here.
-  return "nodes" in value && typeof value.nodes === "object" && value.nodes !== null;
 }
 
 function hasMethod<N extends string>(value: unknown, name: N): value is Record<N, () => unknown> {

@@ -7,6 +7,7 @@ import type { ThreadBudget } from "../core/budget.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
+import { graphOf } from "./agent.js";
 import { answerApprovals, type ResumeAs } from "./approvalResume.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
@@ -78,13 +79,18 @@ function nameOf(graph: Compiled): string {
 
 /** What a durable graph is called where it does not run on a server; undefined for what is no durable graph. */
 export function durableName(graph: object): string | undefined {
-  const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
-  return settings === undefined ? undefined : (settings.name ?? nameOf(graph as Compiled));
+  const settings = settingsOf(graph);
+  return settings === undefined ? undefined : (settings.name ?? nameOf(graphOf(graph) as Compiled));
 }
 
 /** The ledger that a durable graph is on. */
 export function ledgerOf(graph: object): Ledger | undefined {
-  return (graph as { [DURABLE]?: RunSettings })[DURABLE]?.ledger;
+  return settingsOf(graph)?.ledger;
+}
+
+/** What `durableGraph` was told of a graph, or an agent; undefined for what is not durable. */
+export function settingsOf(graph: object): RunSettings | undefined {
+  return (graphOf(graph) as { [DURABLE]?: RunSettings })[DURABLE];
 }
 
 type Stream = (input: unknown, options: RunOptions) => AsyncGenerator<unknown>;

@@ -128,11 +128,17 @@ function checkToolOptions<T extends StructuredToolInterface>(
   tool: T,
   options: DurableToolOptions<ToolInput<T>, ToolOutput<T>>,
 ): void {
-  const what = `tool "${tool?.name}"`;
   if (typeof (tool as unknown as Partial<CallableTool> | undefined)?._call !== "function") {
     throw new InvalidOptionError("Expected durableTool's first argument to be a LangChain tool.");
   }
-  if (declarations.has(tool)) throw new InvalidOptionError(`The ${what} is durable already.`);
+  if (declarations.has(tool)) throw new InvalidOptionError(`The tool "${tool.name}" is durable already.`);
+  checkDeclaration(`tool "${tool.name}"`, options);
+}
+
+/** @internal @throws InvalidOptionError for what no tool can be declared as. */
+export function checkDeclaration<I, O>(what: string, options: DurableToolOptions<I, O>): void {
+  if (typeof options !== "object" || options === null)
+    throw new InvalidOptionError(`Expected what is declared of ${what} to be an object, got ${String(options)}.`);
   if (typeof options.version !== "string" || options.version === "") {
     throw new InvalidOptionError(`Expected \`version\` of ${what} to be a non-empty string such as "1.0.0".`);
   }

@@ -1,6 +1,7 @@
 // Plain nodes of a durable graph leave as durable ones do: a pause that their code caught does not get past them, and no
 // step of theirs is left open. Done to copies of the graph's nodes, and to those of the subgraphs in it.
 import { type RunnableConfig, RunnablePassthrough } from "@langchain/core/runnables";
+import { isLonghaulError } from "../core/errors.js";
 import { type Compiled, DURABLE } from "./compiled.js";
 import { isDurableNode } from "./durableNode.js";
 import { scopeAt } from "./runtime.js";
@@ -46,12 +47,20 @@ function guardRunnable(runnable: Invokable): Invokable {
       update = await runnable.invoke(input, config);
     } catch (error) {
       await scopeAt(config)?.close(true, false);
-      throw error;
+      throw withoutWrapping(error);
     }
     await scopeAt(config)?.close(false, false);
     return update;
   };
   return derived(runnable, { invoke });
+}
+
+/** LangChain's middleware wraps an error of ours in one of its own, without its code and status. */
+function withoutWrapping(error: unknown): unknown {
+  let inner = error;
+  while ((inner as { "~brand"?: unknown } | undefined)?.["~brand"] === "MiddlewareError")
+    inner = (inner as Error).cause;
+  return isLonghaulError(inner) ? inner : error;
 }
 
 /** The same object but for these members. */

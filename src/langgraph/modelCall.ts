@@ -156,7 +156,6 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
   const request = describeRequest(model, messages, options);
   const hash = sha256(canonicalJson(request, "request"));
   const ordinal = scope.ordinal(`model:${hash}`);
-  const { retry } = behind;
   const { prices } = meter.run.ledger[LEDGER_PARTS];
   const tool = called?.toolCallId === undefined ? undefined : called.scope.node;
   const asked = { model, options, messages, prices, tool };
@@ -169,7 +168,11 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
     storeInput: false,
     codec: messageCodec,
     callSite: `model:${called?.toolCallId ?? ""}${scope.part === undefined ? "" : `/${scope.part.name}`}:${hash.slice(0, 16)}:${ordinal}`,
-    options: { timeoutMs: MODEL_TIMEOUT_MS, retry, ...(how.classify === undefined ? {} : { classify: how.classify }) },
+    options: {
+      timeoutMs: MODEL_TIMEOUT_MS,
+      retry: retryOf(behind, options),
+      ...(how.classify === undefined ? {} : { classify: how.classify }),
+    },
     usageOf: () => usage,
     about: namesOf(model, options),
     spends: () => estimateModelCall(askedModel(model, messages, options), prices, place.purse?.limitsUsd === true),
@@ -185,6 +188,12 @@ async function recordCall<T extends AIMessage | AIMessageChunk>(
       return message;
     },
   });
+}
+
+/** A `maxRetries` of the call itself wins: LangChain's retry middleware says 0 there, because it is the layer that retries. */
+function retryOf({ retry }: Behind, options: Options): RetryPolicy {
+  const { maxRetries } = options as { maxRetries?: unknown };
+  return typeof maxRetries === "number" && maxRetries >= 0 ? { ...retry, failures: maxRetries + 1 } : retry;
 }
 
 function namesOf(model: BaseChatModel, options: Options) {

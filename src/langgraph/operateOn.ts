@@ -3,8 +3,7 @@ import type { StepHost } from "../core/call.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, OutcomeUnknownError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { DURABLE } from "./compiled.js";
-import type { RunSettings } from "./durableRun.js";
+import { settingsOf } from "./durableRun.js";
 import type { Ledger } from "./ledger.js";
 import { Run, type ThreadEnd } from "./run.js";
 import { hostAt } from "./runtime.js";
@@ -16,7 +15,7 @@ export async function operateOn<T>(
   threadId: string,
   work: (host: StepHost, effects: Effects) => Promise<{ result: T; leaves?: ThreadEnd }>,
 ): Promise<T> {
-  const settings = (graph as { [DURABLE]?: RunSettings })[DURABLE];
+  const settings = settingsOf(graph);
   if (settings === undefined) throw new InvalidOptionError("Expected a graph that durableGraph made.");
   const run = await Run.start(ledger, checkId("threadId", threadId), "update");
   if ("busyUntil" in run) {

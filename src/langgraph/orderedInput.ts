@@ -4,6 +4,7 @@ import { isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { InvalidOptionError, StartConflictError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
+import { graphOf } from "./agent.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import type { Ledger } from "./ledger.js";
 import { messageCodec } from "./messageCodec.js";
@@ -27,13 +28,14 @@ export function encodeInput(input: unknown): EncodedInput {
 
 /** How orders name a graph: by its name, or by its nodes where it has none. */
 export function identityOf(ledger: Ledger, graph: object): string {
-  const settings = (graph as { [DURABLE]?: { readonly ledger: Ledger } })[DURABLE];
+  const compiled = graphOf(graph) as Compiled & { [DURABLE]?: { readonly ledger: Ledger } };
+  const settings = compiled[DURABLE];
   if (settings === undefined) throw new InvalidOptionError("Expected a graph that durableGraph made.");
   if (settings.ledger !== ledger)
     throw new InvalidOptionError(
       "This graph is durable on another ledger. Give the ledger that durableGraph was given.",
     );
-  const { name = UNNAMED, nodes } = graph as Compiled;
+  const { name = UNNAMED, nodes } = compiled;
   if (name !== UNNAMED) return name.slice(0, 200);
   const names = Object.keys(nodes).filter((node) => node !== "__start__");
   const shown = names.sort().join(", ");

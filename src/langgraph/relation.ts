@@ -11,8 +11,13 @@ export async function relationTo(
   { run, position, bases }: Place,
 ): Promise<"passed" | "edited" | "forked"> {
   const { checkpointNs, checkpointId } = record.position;
-  const ns = checkpointNs.slice(0, Math.max(0, checkpointNs.lastIndexOf("|")));
-  const parents = await run.saver?.parentsOf(position.threadId, ns, checkpointId);
+  let ns = around(checkpointNs);
+  let parents = await run.saver?.parentsOf(position.threadId, ns, checkpointId);
+  // A `task()` of the functional API stands on its caller's checkpoint, under a namespace that has none of its own.
+  while (parents === undefined && ns !== "") {
+    ns = around(ns);
+    parents = await run.saver?.parentsOf(position.threadId, ns, checkpointId);
+  }
   if (run.saver === undefined || parents === undefined) return "forked";
   const theirs: Readonly<Record<string, string>> = { ...parents, [ns]: checkpointId };
   // The outermost graph first: where the bases part, the histories do.
@@ -27,6 +32,10 @@ export async function relationTo(
   }
   // The same checkpoints all the way: another task of the same superstep.
   return "passed";
+}
+
+function around(ns: string): string {
+  return ns.slice(0, Math.max(0, ns.lastIndexOf("|")));
 }
 
 /**

@@ -1,5 +1,6 @@
 /**
- * For tests of graphs that wait: hours pass at once.
+ * For tests of what your graph does to the world: a ledger of a test's own, crashes at named moments, a world that counts, and
+ * hours that pass at once.
  *
  * @module
  */
@@ -7,6 +8,12 @@ import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import type { Ledger } from "../langgraph/ledger.js";
 import { databaseOf } from "../openLedger.js";
 import { moveClock } from "../postgres/clock.js";
+
+export { assertNeedsReconciliation, assertOnce, type DoubtfulStep } from "./assertions.js";
+export { type CountingWorld, countingWorld, type WorldEffect } from "./countingWorld.js";
+export type { CrashPoint } from "./crash.js";
+export { type TestLedger, type TestLedgerOptions, testLedger } from "./testLedger.js";
+export { PausedError, type WithLedgerOptions, withLedger } from "./withLedger.js";
 
 /**
  * Moves the ledger's clock on, for every process that uses its database: deadlines, retries and leases come due. There is no

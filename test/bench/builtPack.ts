@@ -11,8 +11,8 @@ import { promisify } from "node:util";
 export interface BuiltPack {
   /** Where `node_modules` is found from. */
   readonly root: string;
-  /** The address of the main module. */
-  readonly entry: string;
+  /** The address of a module, such as "index.js". */
+  entry(module: string): string;
   remove(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export async function buildPack(): Promise<BuiltPack> {
 }
 
 function packAt(dist: string, remove: () => Promise<void>): BuiltPack {
-  return { root: ROOT, entry: pathToFileURL(join(dist, "index.js")).href, remove };
+  return { root: ROOT, entry: (module) => pathToFileURL(join(dist, module)).href, remove };
 }
 
 /** Every source has its module, and none is newer than it. */

@@ -43,11 +43,8 @@ function judgeBaseline({ passed, failed, hung, failures }: TestReport): Refusal 
   return passed === 0 ? refuse("no-tests", "Its test files hold no test that says whether it passed.") : undefined;
 }
 
+/** The end of what was said, without the places in code. */
 function lastLines(output: string): string {
-  return output
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .slice(-6)
-    .join(" | ")
-    .slice(0, 600);
+  const lines = output.split("\n").filter((line) => !/^\s*(at .*|Node\.js v.*)?$/.test(line));
+  return lines.slice(-6).join(" | ").slice(0, 600);
 }

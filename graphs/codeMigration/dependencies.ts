@@ -38,26 +38,9 @@ async function install(folder: string, specs: readonly string[], signal: AbortSi
   const making = `${folder}.${randomBytes(4).toString("hex")}`;
   try {
     await mkdir(join(making, "node_modules"), { recursive: true });
-    const dependencies = Object.fromEntries(
-      specs.map((spec) => [spec.slice(0, spec.lastIndexOf("@")), spec.slice(spec.lastIndexOf("@") + 1)]),
-    );
-    await writeFile(join(making, "package.json"), JSON.stringify({ private: true, dependencies }));
-    const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
-    const { code, stderr, endedBy } = await runCommand("npm", args, {
-      cwd: making,
-      env: process.env,
-      timeoutMs: INSTALL_TIMEOUT_MS,
-      signal,
-    });
-    if (endedBy === "cancel") signal.throwIfAborted();
-    if (code !== 0) {
-      const why =
-        endedBy === undefined
-          ? stderr.trim().split("\n").slice(0, 5).join(" ")
-          : `it was ended by its ${endedBy} limit`;
-      if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/.test(stderr))
-        throw new Error(`npm install failed: ${why}`);
-      return refuse("dependencies", `What its tests need cannot be installed (${specs.join(", ")}): ${why}`);
+    if (specs.length > 0) {
+      const refused = await npmInstall(making, specs, signal);
+      if (refused !== undefined) return refused;
     }
     await rename(making, folder).catch(async (error: unknown) => {
       if (!(await exists(folder))) throw error;
@@ -66,6 +49,29 @@ async function install(folder: string, specs: readonly string[], signal: AbortSi
   } finally {
     await rm(making, { recursive: true, force: true });
   }
+}
+
+async function npmInstall(making: string, specs: readonly string[], signal: AbortSignal): Promise<Refusal | undefined> {
+  const dependencies = Object.fromEntries(
+    specs.map((spec) => [spec.slice(0, spec.lastIndexOf("@")), spec.slice(spec.lastIndexOf("@") + 1)]),
+  );
+  await writeFile(join(making, "package.json"), JSON.stringify({ private: true, dependencies }));
+  const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+  const { code, stderr, endedBy } = await runCommand("npm", args, {
+    cwd: making,
+    env: process.env,
+    timeoutMs: INSTALL_TIMEOUT_MS,
+    signal,
+  });
+  if (endedBy === "cancel") signal.throwIfAborted();
+  if (code !== 0) {
+    const why =
+      endedBy === undefined ? stderr.trim().split("\n").slice(0, 5).join(" ") : `it was ended by its ${endedBy} limit`;
+    if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/.test(stderr))
+      throw new Error(`npm install failed: ${why}`);
+    return refuse("dependencies", `What its tests need cannot be installed (${specs.join(", ")}): ${why}`);
+  }
+  return undefined;
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { leavesTree, type TreeEntry } from "./insideTree.js";
 import { refusedCommand } from "./sandbox/allowed.js";
 import { CommandRefused, runSandboxed } from "./sandbox/sandbox.js";
-import { syntaxError } from "./sandbox/syntax.js";
+import { moduleSyntaxError } from "./sandbox/syntax.js";
 import { type PlannedFile, strategy } from "./strategy.js";
 import type { WorkTree } from "./workTree.js";
 
@@ -47,7 +47,7 @@ export async function judgeProposal(proposal: Proposal, asked: Asked): Promise<V
   const refused = refusedProposal(proposal, asked.file, entries);
   if (refused !== undefined) return { refused, problems: [] };
   const { text } = proposal;
-  const syntax = await syntaxError(text, "module");
+  const syntax = await moduleSyntaxError(text);
   if (syntax !== undefined) return { refused: null, problems: [`It does not parse as an ES module: ${syntax}.`] };
   const problems = strategy.check(asked.file, asked.files, text);
   if (problems.length > 0 || proposal.commands.length === 0) return { refused: null, problems };

@@ -1,7 +1,7 @@
 // CommonJS to ES modules: every .js file of the package becomes one, its tests and examples too, because `"type": "module"`
 // means all of them.
 import { type Refusal, refuse } from "../../outcome.js";
-import { syntaxError } from "../../sandbox/syntax.js";
+import { commonJsSyntaxError } from "../../sandbox/syntax.js";
 import type { ImportFact, MigrationPlan, PlannedFile, SourceTree, Strategy } from "../../strategy.js";
 import { FIXTURES } from "../../suite/planSuite.js";
 import { checkModule } from "./check.js";
@@ -62,7 +62,7 @@ async function examine(tree: SourceTree): Promise<Refusal | undefined> {
     );
   for (const { path, text } of texts) {
     if (formatOf(text) === "module") continue;
-    const error = await syntaxError(text, "commonjs");
+    const error = commonJsSyntaxError(text);
     if (error !== undefined) return refuse("syntax-error", `"${path}" does not parse: ${error}.`);
   }
   return undefined;

@@ -1,9 +1,10 @@
 // The chat model of every node: ChatOpenAI over HTTP, each call a recorded step. Real with OPENAI_API_KEY, else the stand-in.
 import { ChatOpenAI } from "@langchain/openai";
-import { currentStep, durableModel } from "langgraph-longhaul";
+import { durableModel } from "langgraph-longhaul";
 import { atMost } from "./atMost.js";
 import { connect, type ModelAccess } from "./connection.js";
 import type { Prompt } from "./prompts.js";
+import { type Fetch, withStepKey } from "./stepKey.js";
 import type { Tier } from "./tier.js";
 
 const models = new Map<string, Promise<ChatOpenAI>>();
@@ -37,15 +38,4 @@ export function messagesOf(prompt: Prompt): ["system" | "user", string][] {
     ["system", prompt.system],
     ["user", prompt.user],
   ];
-}
-
-type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
-
-/** Tells the stand-in which step is asking, so that the demo can match each request with its receipt. */
-function withStepKey(send: Fetch): Fetch {
-  return (input, init) => {
-    const headers = new Headers(init?.headers);
-    headers.set("idempotency-key", currentStep().idempotencyKey);
-    return send(input, { ...init, headers });
-  };
 }

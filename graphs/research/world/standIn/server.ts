@@ -8,12 +8,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ChatCompletionRequest, createServer, type FixtureResponse } from "@copilotkit/aimock";
 import type { RunningServer } from "../httpServer.js";
 import { idempotencyKeyOf, type RequestLog } from "../requestLog.js";
-import { answer, textOf } from "./answer.js";
+import { type Answer, answer as answerResearch, textOf } from "./answer.js";
 
 export interface StandInOptions {
   readonly log: RequestLog;
   /** How long an answer takes. @default 200 */
   readonly latencyMs?: number;
+  /** What it says. @default what the research graph asks for */
+  readonly answer?: (request: ChatCompletionRequest) => Answer | Promise<Answer>;
 }
 
 /** English text has about four characters a token in the tokenizers of this family. */
@@ -24,12 +26,16 @@ const TOKENS_PER_MESSAGE = 4;
 const CHARS_PER_CHUNK = 80;
 
 /** Starts the server; `url` is the base URL for an OpenAI client, `/v1` included. */
-export async function startStandIn({ log, latencyMs = 200 }: StandInOptions): Promise<RunningServer> {
+export async function startStandIn({
+  log,
+  latencyMs = 200,
+  answer = answerResearch,
+}: StandInOptions): Promise<RunningServer> {
   const sender = new AsyncLocalStorage<string | undefined>();
   const response = async (request: ChatCompletionRequest): Promise<FixtureResponse> => {
     log.record("model", bodyHashOf(request), sender.getStore());
     await delay(latencyMs);
-    return respond(request);
+    return respond(request, await answer(request));
   };
   const options = { host: "127.0.0.1", port: 0, strict: true, journalMaxEntries: 1, chunkSize: CHARS_PER_CHUNK };
   const { server, url } = await createServer([{ match: { endpoint: "chat" }, response }], options);
@@ -56,8 +62,7 @@ function rememberSender(server: Server, sender: AsyncLocalStorage<string | undef
   });
 }
 
-function respond(request: ChatCompletionRequest): FixtureResponse {
-  const { content, toolCalls } = answer(request);
+function respond(request: ChatCompletionRequest, { content, toolCalls }: Answer): FixtureResponse {
   const prompt = request.messages.reduce((sum, message) => sum + TOKENS_PER_MESSAGE + tokensIn(textOf(message)), 0);
   const written = content + toolCalls.map((call) => call.name + call.arguments).join("");
   const envelope = {

@@ -32,17 +32,17 @@ const builder = new StateGraph({ stateSchema: MigrationState, input: MigrationIn
   .addNode("plan", plan)
   .addNode("edit file", editFile, { input: FileInput })
   .addNode("next batch", nextBatch)
-  .addNode("edit package.json", migrateManifest)
+  .addNode("edit manifest", migrateManifest)
   .addNode("run tests", judge, { ends: ["approve", "edit file", END] })
   .addNode("approve", approve, { ends: ["deliver", END] })
   .addNode("deliver", deliver)
   .addEdge(START, "check out")
   .addConditionalEdges("check out", unlessRefused("baseline"), ["baseline", END])
   .addConditionalEdges("baseline", unlessRefused("plan"), ["plan", END])
-  .addConditionalEdges("plan", sendBatch, ["edit file", "edit package.json"])
+  .addConditionalEdges("plan", sendBatch, ["edit file", "edit manifest"])
   .addEdge("edit file", "next batch")
-  .addConditionalEdges("next batch", sendBatch, ["edit file", "edit package.json", "run tests"])
-  .addEdge("edit package.json", "run tests")
+  .addConditionalEdges("next batch", sendBatch, ["edit file", "edit manifest", "run tests"])
+  .addEdge("edit manifest", "run tests")
   .addEdge("deliver", END);
 
 /** The same graph on a ledger of your own. At the end of its budget it pauses until there is more. */

@@ -30,10 +30,10 @@ export function batchesOf(files: readonly PlannedFile[]): string[][] {
 }
 
 /** The next batch; after the last one package.json, and after a repair the tests. */
-export function sendBatch(state: typeof MigrationState.State): Send[] | "edit package.json" | "run tests" {
+export function sendBatch(state: typeof MigrationState.State): Send[] | "edit manifest" | "run tests" {
   if (state.repairs !== undefined) return "run tests";
   const paths = state.batches[state.batch] ?? [];
-  return paths.length === 0 ? "edit package.json" : paths.map((path) => sendFile(state, path, state.base, ""));
+  return paths.length === 0 ? "edit manifest" : paths.map((path) => sendFile(state, path, state.base, ""));
 }
 
 export function sendFile(

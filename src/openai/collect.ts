@@ -31,7 +31,7 @@ export async function collect(
   let failed = 0;
   for (let waitMs = pollMs; ; waitMs = Math.min(waitMs * 1.5, Math.max(LONGEST_POLL_MS, pollMs))) {
     try {
-      const response = await client.responses.retrieve(id, {}, { signal, maxRetries: 0 });
+      const response = await look(client, id, signal);
       const collected = ended(response);
       if (collected !== undefined) return collected;
       failed = 0;
@@ -45,6 +45,19 @@ export async function collect(
       await cancelWithRun(client, id, signal);
       throw error;
     });
+  }
+}
+
+/** OpenAI's client never stops listening to a signal: each look has one of its own, or hours of them would pile up. */
+async function look(client: OpenAI, id: string, signal: AbortSignal): Promise<OpenAI.Responses.Response> {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await client.responses.retrieve(id, {}, { signal: controller.signal, maxRetries: 0 });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

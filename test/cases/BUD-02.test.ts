@@ -84,7 +84,7 @@ describe("BUD-02: subagents spend from their parent's budget", () => {
       expect(row?.spent_tokens).toBe(String(25_528 + 90_000 + (onOwnThreads ? 25_528 : 0)));
       if (onOwnThreads) {
         const told = result.messages.filter((message) => message.getType() === "tool").map(({ text }) => text);
-        expect(told.sort().map((text) => text.slice(2))).toEqual(["is done", "was stopped"].sort());
+        expect(told.map((text) => text.slice(2)).sort()).toEqual(["is done", "was stopped"].sort());
       } else
         expect(result.__interrupt__).toMatchObject([
           { value: { kind: "BUDGET_EXCEEDED", limit: "tokens", scope: kind } },

@@ -107,6 +107,13 @@ function deepAgent(world: World, options: Options) {
   return durableGraph(deep, options);
 }
 
+/** Without the middleware: a durable model and durable tools reach the built-in subagent too. */
+function deepAgentByParts(world: World, options: Options) {
+  const tools = [durableTool(lookTool(world), LOOK), durableTool(chargeTool(world), charging(world))];
+  const deep = createDeepAgent({ model: durableModel(chat(world)), tools });
+  return durableGraph(deep, { ...options, tools: toolRegistry(tools) });
+}
+
 function supervisor(world: World, options: Options) {
   const llm = durableModel(chat(world));
   const tools = [durableTool(lookTool(world), LOOK), durableTool(chargeTool(world), charging(world))];
@@ -154,7 +161,7 @@ async function mcpAgent(world: World, options: Options) {
   return durableGraph(createAgent({ model: chat(world), tools: await client.getTools(), middleware }), options);
 }
 
-export const KINDS = { agent, deepAgent, supervisor, swarm, mcpAgent } as const;
+export const KINDS = { agent, deepAgent, deepAgentByParts, supervisor, swarm, mcpAgent } as const;
 export type Kind = keyof typeof KINDS;
 
 export async function makeAgent(kind: Kind, world: World, options: Options): Promise<Invokable> {
@@ -171,6 +178,13 @@ export const PLANS = {
   deepAgent: {
     plan: {
       main: [[{ name: "task", args: { description: "PLAN", subagent_type: "helper" } }]],
+      helper: [LOOKS("a"), CHARGES, LOOKS("b")],
+    },
+    modelCalls: 6,
+  },
+  deepAgentByParts: {
+    plan: {
+      main: [[{ name: "task", args: { description: "PLAN", subagent_type: "general-purpose" } }]],
       helper: [LOOKS("a"), CHARGES, LOOKS("b")],
     },
     modelCalls: 6,

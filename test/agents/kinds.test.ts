@@ -14,10 +14,12 @@ const kinds = Object.keys(KINDS) as Kind[];
 /** What the user says: a deep agent's subagent is told its part of the plan in its task. */
 function saying(kind: Kind): string {
   const { plan } = PLANS[kind];
-  if (kind !== "deepAgent") return planned(plan);
-  const { main, helper } = PLANS.deepAgent.plan;
+  if (kind !== "deepAgent" && kind !== "deepAgentByParts") return planned(plan);
+  const { main, helper } = PLANS[kind].plan;
   const [[call]] = main;
-  return planned({ main: [[{ ...call, args: { ...call.args, description: planned({ helper }) } }]] });
+  // The built-in subagent has no name of its own in its prompt.
+  const inner = kind === "deepAgent" ? { helper } : { main: helper };
+  return planned({ main: [[{ ...call, args: { ...call.args, description: planned(inner) } }]] });
 }
 
 function task(kind: Kind, thread: string, say: string | null): AgentTask {

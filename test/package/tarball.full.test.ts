@@ -40,7 +40,8 @@ describe("the tarball", () => {
       `The package: ${kib(packed.size)}, ${kib(packed.unpackedSize)} unpacked, ${packed.files.length} files.\n`,
     );
     const paths = packed.files.map(({ path }) => path);
-    const expected = /^(package\.json|README\.md|CHANGELOG\.md|LICENSE|dist\/.+\.(js|js\.map|d\.ts|d\.ts\.map|sql))$/;
+    const expected =
+      /^(package\.json|README\.md|CHANGELOG\.md|LICENSE|docs\/[a-z-]+\.md|dist\/.+\.(js|js\.map|d\.ts|d\.ts\.map|sql))$/;
     expect(paths.filter((path) => !expected.test(path))).toEqual([]);
     expect(paths.filter((path) => /(^|\/)(test|tests|graphs|examples)\/|\.(test|child)\./.test(path))).toEqual([]);
     const entries = [

@@ -101,8 +101,6 @@ export type { Sent } from "./notify/send.js";
 export { type LedgerOptions, openLedger } from "./openLedger.js";
 export {
   compensate,
-  type RaiseRequest,
-  raiseBudget,
   reconcile,
   redrive,
   type SettleAnswer,
@@ -110,6 +108,7 @@ export {
   settle,
 } from "./operate.js";
 export type { Webhook } from "./postgres/webhooks.js";
+export { type RaiseRequest, raiseBudget } from "./raiseBudget.js";
 export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
 export type { Alert } from "./sweep/alerts.js";
 export {

@@ -7,7 +7,7 @@ import { strategy } from "./strategy.js";
 const HOUR_MS = 3_600_000;
 
 export const approve = approvalNode({
-  request: ({ subject, edits, testsBefore, testsAfter, tree, repairs }: typeof MigrationState.State) => ({
+  request: ({ subject, edits, testsBefore, testsAfter, tree, repairs }: MigrationState) => ({
     action: "deliver-migration",
     description: `${strategy.title} of ${subject}: its tests pass. Make a branch and a patch of it?`,
     args: {

@@ -19,11 +19,9 @@ import { readSettings } from "./settings.js";
 import { createWorkTree } from "./source/createWorkTree.js";
 import { FileInput, MigrationInput, MigrationState } from "./state.js";
 
-type State = typeof MigrationState.State;
-
 const unlessRefused =
   <N extends string>(next: N) =>
-  (state: State): N | typeof END =>
+  (state: MigrationState): N | typeof END =>
     state.outcome === undefined ? next : END;
 
 const builder = new StateGraph({ stateSchema: MigrationState, input: MigrationInput })

@@ -30,24 +30,19 @@ export function batchesOf(files: readonly PlannedFile[]): string[][] {
 }
 
 /** The next batch; after the last one package.json, and after a repair the tests. */
-export function sendBatch(state: typeof MigrationState.State): Send[] | "edit manifest" | "run tests" {
+export function sendBatch(state: MigrationState): Send[] | "edit manifest" | "run tests" {
   if (state.repairs !== undefined) return "run tests";
   const paths = state.batches[state.batch] ?? [];
   return paths.length === 0 ? "edit manifest" : paths.map((path) => sendFile(state, path, state.base, ""));
 }
 
-export function sendFile(
-  { subject, files }: typeof MigrationState.State,
-  path: string,
-  revision: string,
-  errors: string,
-): Send {
+export function sendFile({ subject, files }: MigrationState, path: string, revision: string, errors: string): Send {
   const file = files.find((planned) => planned.path === path);
   if (file === undefined) throw new Error(`"${path}" is not in the plan.`);
   return new Send("edit file", { subject, file, files, revision, errors } satisfies typeof FileInput.State);
 }
 
 /** Between two batches. */
-export function nextBatch({ batch }: typeof MigrationState.State): { batch: number } {
+export function nextBatch({ batch }: MigrationState): { batch: number } {
   return { batch: batch + 1 };
 }

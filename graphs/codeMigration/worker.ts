@@ -17,7 +17,7 @@ const POLL_MS = 250;
 /** Supersteps: a batch takes two, and a package has at most a few hundred files. */
 const RECURSION_LIMIT = 500;
 
-type State = Partial<typeof MigrationState.State>;
+type State = Partial<MigrationState>;
 
 function tell(message: WorkerMessage): void {
   process.send?.(message);

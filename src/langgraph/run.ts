@@ -9,12 +9,13 @@ import type { Effects } from "../core/effect.js";
 import { CancelledError, LeaseLostError, type LonghaulError, type RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
-import type { Refused, RunEnd, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
-import { drained, drainReason, isDrained } from "./leave.js";
+import { drained, drainReason } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import { type LiveRun, liveRunsOf } from "./liveRuns.js";
+import { endOf, stoppedAtLimit } from "./runEnd.js";
 import type { RunPurse } from "./runPurse.js";
 import type { RunSpan } from "./runSpan.js";
 
@@ -271,7 +272,10 @@ export class Run implements RunBinding, LiveRun {
   }
 
   async #release(error: unknown): Promise<void> {
-    const end = this.purpose === "update" ? this.leaves?.as : this.#endedAs(error);
+    // A graph that ran inside can have been cancelled alone: this one has failed then.
+    const cancelled = [this, ...this.#outer].some(({ lost }) => lost instanceof CancelledError);
+    const { interrupted, dueAt } = this;
+    const end = this.purpose === "update" ? this.leaves?.as : endOf(error, { cancelled, interrupted, dueAt });
     if (this.purpose === "run") await this.#closeUnasked(end === "done");
     const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : stoppedAtLimit(error));
     // A thread that runs inside another is gone on with by that one.
@@ -294,25 +298,6 @@ export class Run implements RunBinding, LiveRun {
     if (!isDone && this.asked.size === 0) return;
     await this.approvals.closeUnasked(this.ticket, [...this.asked], isDone).catch(() => undefined);
   }
-
-  #endedAs(error: unknown): RunEnd {
-    const reason = drainReason(error)?.kind;
-    // A graph that ran inside can have been cancelled alone: this one has failed then.
-    const cancelled = [this, ...this.#outer].some(({ lost }) => lost instanceof CancelledError);
-    if (reason === "cancelled") return cancelled ? "cancelled" : "failed";
-    // Without a reason of ours it was the caller's own RunControl, such as a worker's that is stopped.
-    if (reason === "shutdown" || (reason === undefined && isDrained(error))) return "due";
-    if (this.interrupted || reason === "limit" || reason === "idle") return "waiting";
-    if (this.dueAt !== undefined) return "due";
-    return error === undefined ? "done" : "failed";
-  }
-}
-
-/** What a thread that waits is shown to wait for, where nothing in its state asks. */
-function stoppedAtLimit(error: unknown): RecordedFailure | undefined {
-  const reason = drainReason(error);
-  if (reason?.kind !== "limit" && reason?.kind !== "idle") return undefined;
-  return { name: "BudgetExceededError", code: "BUDGET_EXCEEDED", message: reason.message };
 }
 
 /** Why a thread is due whose process was told to stop. */

@@ -15,6 +15,7 @@ import { partWithin } from "./part.js";
 import type { CallPlace, Place } from "./place.js";
 import { overtakenWrite, relationTo } from "./relation.js";
 import type { RunPurse } from "./runPurse.js";
+import { sleep } from "./sleep.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;
@@ -235,19 +236,4 @@ async function waitUntil({ run, signal, purse }: Place, dueAt: Date, reason: str
     const look = () => sleep(Math.min(leftMs, WAIT_LOOK_MS), signal);
     await (purse === undefined ? look() : purse.time.waiting(look));
   }
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }

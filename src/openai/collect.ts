@@ -3,6 +3,7 @@ import type { OpenAI } from "openai";
 import type { RecordedFailure } from "../core/errors.js";
 import { classify } from "../core/failure.js";
 import { drainReason } from "../langgraph/leave.js";
+import { sleep } from "../langgraph/sleep.js";
 
 /** What `client.responses.create` takes; `background` and `store` are set. */
 export type BackgroundRequest = Omit<
@@ -41,7 +42,7 @@ export async function collect(
       if ((error as { status?: unknown }).status === 404) return gone(id);
       if (classify(error) === "permanent" || ++failed >= FAILED_LOOKS) throw error;
     }
-    await pause(waitMs, signal).catch(async (error: unknown) => {
+    await sleep(waitMs, signal).catch(async (error: unknown) => {
       await cancelWithRun(client, id, signal);
       throw error;
     });
@@ -88,19 +89,4 @@ function gone(id: string): Collected {
     failure: { name: "ResponseGone", message, code: "not_found", status: 404 },
     again: true,
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }

@@ -55,7 +55,9 @@ const CLAIM = `
 with ${NOW},
 found as (select * from unnest($1::text[], $2::text[]) as f (kind, subject)),
 well as (
-  delete from {schema}.alerts a where not exists (select from found f where f.kind = a.kind and f.subject = a.subject)
+  -- Another process may have looked a moment later, and found what had not happened yet when this one looked.
+  delete from {schema}.alerts a using at where a.told_at < at.now - interval '5 seconds'
+    and not exists (select from found f where f.kind = a.kind and f.subject = a.subject)
 )
 insert into {schema}.alerts as a (kind, subject, raised_at, told_at)
 select f.kind, f.subject, at.now, at.now from found f, at

@@ -4,7 +4,7 @@ import { cancelRun } from "../cancelRun.js";
 import { LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { raiseBudget, redrive, type SettleRequest, settle } from "../operate.js";
+import { redrive, type SettleRequest, settle } from "../operate.js";
 import { listApprovals } from "../postgres/approvalRows.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
@@ -19,6 +19,7 @@ import {
 import { ledgerNow, listThreads } from "../postgres/runs.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { paidSpan, sumCalls } from "../postgres/trace.js";
+import { raiseBudget } from "../raiseBudget.js";
 import { TIME_PARTS } from "./charts/costs.js";
 import type { Form } from "./guard.js";
 import { runPath } from "./pages/html.js";

@@ -16,6 +16,10 @@ export class ServerSweeper {
 
   constructor(readonly database: () => Promise<PooledDatabase>) {}
 
+  get sweeping(): boolean {
+    return this.#stop !== undefined;
+  }
+
   /** Does not keep the process alive. */
   start(): void {
     if (this.#stop !== undefined || this.#others > 0 || this.#closed) return;

@@ -1,12 +1,12 @@
 // `langgraphjs dev` as a process of its own, on a small project in a temporary folder that a test may change.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@langchain/langgraph-sdk";
 import { afterAll } from "vitest";
+import { freePort } from "./freePort.js";
 import { cleanEnvironment } from "./script.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -184,15 +184,4 @@ function signalAll(child: ChildProcess): void {
   } catch {
     // It has ended by itself.
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -1,10 +1,10 @@
 // pgbouncer in transaction mode before the suite's PostgreSQL, where it is installed.
 import { execFileSync, spawn } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { freePort } from "./freePort.js";
 
 /** Undefined where there is none; then the reason is printed. CI has one. */
 export function findPgbouncer(): string | undefined {
@@ -76,15 +76,4 @@ async function answers(url: string, log: () => string): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -42,6 +42,7 @@ it("a write in doubt is told after a minute, once, again after an hour, and not 
   const idempotencyKey = told[0]?.subject ?? "";
   await settle(ledger, { idempotencyKey, by: "ann", outcome: "happened", receipt: "paid" });
   await graph.invoke(null, { configurable: { thread_id: "doubt" } });
+  await advanceClock(ledger, 10_000);
   expect(await look()).toEqual([]);
   expect(await db.sql("select * from longhaul.alerts", [])).toEqual([]);
 });

@@ -2,6 +2,7 @@
 import { START, StateGraph } from "@langchain/langgraph";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { durableGraph, type Ledger } from "../../src/index.js";
+import { type OpenedLedger, SWEEPER } from "../../src/openLedger.js";
 import { sweepHere } from "../../src/worker/index.js";
 import { State } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
@@ -27,9 +28,8 @@ const died = (threadId: string) =>
     [threadId],
   );
 const woken = (threadId: string) => db.sql("select reason from longhaul.wakes where thread_id = $1", [threadId]);
-const sweeps = () => db.sql<{ swept_at: Date }>("select swept_at from longhaul.sweeps");
-/** Longer than two polls. */
-const aWhile = () => new Promise((resolve) => setTimeout(resolve, 2500));
+const sweeps = () => db.sql("select swept_at from longhaul.sweeps");
+const sweeping = (ledger: Ledger) => (ledger as OpenedLedger)[SWEEPER].sweeping;
 
 describe("a process that runs a graph for a LangGraph server", () => {
   it("sweeps from its first run on, and stops when its ledger is closed", async () => {
@@ -37,26 +37,28 @@ describe("a process that runs a graph for a LangGraph server", () => {
     await run(ledger, "first", SERVED);
     await died("dead");
     await expect.poll(() => woken("dead"), { timeout: 5000 }).toEqual([{ reason: "its run died" }]);
+    expect(sweeping(ledger)).toBe(true);
     await ledger.close();
-    const last = await sweeps();
-    await aWhile();
-    expect(await sweeps()).toEqual(last);
+    expect(sweeping(ledger)).toBe(false);
   });
 
   it("does not where the ledger says so, and gives way to a sweeper that somebody starts", async () => {
-    await run(db.openLedger({ sweep: false }), "told not to", SERVED);
-    await run(db.openLedger(), "a script");
+    const told = db.openLedger({ sweep: false });
+    await run(told, "told not to", SERVED);
+    expect(sweeping(told)).toBe(false);
+    const script = db.openLedger();
+    await run(script, "a script");
+    expect(sweeping(script)).toBe(false);
     const ledger = db.openLedger();
     const own = sweepHere(ledger, { pollMs: 3_600_000 });
-    await expect.poll(sweeps).toHaveLength(1);
     await run(ledger, "has one", SERVED);
-    await db.sql("delete from longhaul.sweeps");
-    await aWhile();
-    expect(await sweeps()).toEqual([]);
+    expect(sweeping(ledger)).toBe(false);
     await own.stop();
     await run(ledger, "has none", SERVED);
+    expect(sweeping(ledger)).toBe(true);
     await expect.poll(sweeps).toHaveLength(1);
     const again = sweepHere(ledger, { pollMs: 3_600_000 });
+    expect(sweeping(ledger)).toBe(false);
     await again.stop();
   });
 

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { dollars, stepOrNone, threadId } from "../../research/demo/arguments.js";
 import { UsageError } from "../../research/demo/options.js";
 
 export interface DemoOptions {
@@ -30,7 +31,6 @@ interface RawOptions {
 const DEFAULT_PACKAGE = "shell-quote@1.8.1";
 /** In the first batch of edits, where some are applied and others under way. */
 const DEFAULT_KILL_AT = 16;
-const MAX_THREAD_ID_CHARS = 200;
 const MAX_TEST_TIMEOUT_SECONDS = 600;
 
 /** @throws UsageError for a bad option, and for `--help`, whose text it carries. */
@@ -88,21 +88,6 @@ function describe(): Command {
     .helpOption("--help", "show this text");
 }
 
-function stepOrNone(value: string): number | "none" {
-  if (value === "none") return value;
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
-    throw new InvalidArgumentError('Expected a positive integer or "none".');
-  return number;
-}
-
-function dollars(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !Number.isFinite(number) || number < 0 || number > 1_000)
-    throw new InvalidArgumentError("Expected dollars from 0 to 1000.");
-  return number;
-}
-
 function seconds(value: string): number {
   const number = Number(value);
   if (!/^\d+$/.test(value) || number < 1 || number > MAX_TEST_TIMEOUT_SECONDS)
@@ -113,10 +98,4 @@ function seconds(value: string): number {
 function someText(value: string): string {
   if (value.trim() === "" || value.includes("\0")) throw new InvalidArgumentError("Expected a name.");
   return value.trim();
-}
-
-function threadId(value: string): string {
-  if (value.trim() === "" || value.length > MAX_THREAD_ID_CHARS || value.includes("\0"))
-    throw new InvalidArgumentError(`Expected 1 to ${MAX_THREAD_ID_CHARS} characters.`);
-  return value;
 }

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { topicCount } from "../topics.js";
+import { dollars, positiveInteger, stepOrNone, threadId } from "./arguments.js";
 
 export interface DemoOptions {
   readonly threadId: string;
@@ -40,8 +41,6 @@ interface RawOptions {
 }
 
 const DEFAULT_PAGES = 40;
-/** LangGraph puts the thread id into keys and file names of tools around it; nobody needs a longer one. */
-const MAX_THREAD_ID_CHARS = 200;
 
 /** @throws UsageError for a bad option, and for `--help`, whose text it carries. */
 export function parseOptions(argv: readonly string[], corpusPages: number): DemoOptions {
@@ -114,34 +113,6 @@ function describe(corpusPages: number): Command {
     .option("--json", "print one JSON object a line on stdout, and nothing else")
     .allowExcessArguments(false)
     .helpOption("--help", "show this text");
-}
-
-function positiveInteger(value: string): number {
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
-    throw new InvalidArgumentError("Expected a positive integer.");
-  return number;
-}
-
-function dollars(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !Number.isFinite(number) || number < 0 || number > 1_000)
-    throw new InvalidArgumentError("Expected dollars from 0 to 1000.");
-  return number;
-}
-
-function stepOrNone(value: string): number | "none" {
-  if (value === "none") return value;
-  if (!/^\d+$/.test(value) || Number(value) < 1)
-    throw new InvalidArgumentError('Expected a positive integer or "none".');
-  return positiveInteger(value);
-}
-
-function threadId(value: string): string {
-  if (value.trim() === "" || value.length > MAX_THREAD_ID_CHARS || value.includes("\0")) {
-    throw new InvalidArgumentError(`Expected 1 to ${MAX_THREAD_ID_CHARS} characters.`);
-  }
-  return value;
 }
 
 function someText(value: string): string {

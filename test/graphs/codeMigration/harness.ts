@@ -72,10 +72,7 @@ export async function migrationHarness() {
       return path;
     },
     /** To the question, and with a yes to the end. */
-    async migrate(
-      thread: string,
-      input: { repository?: string; package?: string },
-    ): Promise<typeof MigrationState.State> {
+    async migrate(thread: string, input: { repository?: string; package?: string }): Promise<MigrationState> {
       await graph.invoke({ package: "", repository: "", ...input }, config(thread));
       for (const { id } of await approvalsOf(ledger, { threadId: thread, status: "pending" })) {
         await decide(ledger, { approvalId: id, by: "ann", decision: { status: "approved" } });

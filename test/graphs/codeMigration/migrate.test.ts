@@ -45,8 +45,8 @@ test("migrates every file and package.json in a commit each, asks, and delivers 
     scripts: { test: "node test.js" },
   });
   // What was read is as it was, index included, and the patch makes of it what was tested.
-  expect(gitIn(repository, "status", "--porcelain")).toBe("");
   expect(statSync(join(repository, ".git/index")).mtimeMs).toBe(before);
+  expect(gitIn(repository, "status", "--porcelain")).toBe("");
   gitIn(repository, "am", "--quiet", result.patch);
   expect(gitIn(repository, "rev-parse", "HEAD^{tree}").trim()).toBe(result.tree);
   expect(readFileSync(join(at.treeOf("whole").repository, "index.js"), "utf8")).toBe(files["index.js"]);

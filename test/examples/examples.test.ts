@@ -27,6 +27,17 @@ const SAYS: Readonly<Record<string, readonly string[]>> = {
     'asked: delete-records {"olderThanDays":30}',
     "deleted what is older than 365 days: edited by ann",
   ],
+  "08-create-agent": [
+    "first process:  2 answers paid, 0 refunds",
+    'it asks:        refund {"id":7,"usd":120}',
+    "second process: 3 answers paid, 1 refunds",
+    "it says:        The 120 dollars are on their way.",
+  ],
+  "09-deepagents": [
+    "BUDGET_EXCEEDED: 5 model calls, read rivers, lakes",
+    "raised by Ann: 7 model calls, read rivers, lakes",
+    "Rivers flow, lakes do not.",
+  ],
   "10-contract-signing": [
     "hour  0: asks ann",
     "hour 40: the worker goes down",
@@ -35,6 +46,12 @@ const SAYS: Readonly<Record<string, readonly string[]>> = {
     "hour 70: bob says yes: applied",
     "signed: No. 7, by bob",
     "done",
+  ],
+  "11-incident": [
+    "logs api: OutOfMemory",
+    "paged: approval.requested restart",
+    "restart api: done",
+    "The api ran out of memory; it is up again.",
   ],
   "12-trigger-and-worker": ["delivered 3 times: started 1 run(s)", "parcel 1: shipped 1 time(s)"],
 };

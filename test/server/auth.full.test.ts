@@ -135,12 +135,13 @@ describe("a LangGraph server with authentication", () => {
   it("takes the same user in the inbox, and the thread of somebody else goes on by itself", async () => {
     const thread = await ask(as("bob-token"));
     const { id } = await requestOf(thread);
-    const decide = (token: string, headers: Record<string, string> = {}) =>
+    const decide = (token: string, headers: Record<string, string> = {}, more: object = {}) =>
       fetch(`${server.url}/api/approvals/${id}/decide`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers },
-        body: JSON.stringify({ status: "approved", by: "ann" }),
+        body: JSON.stringify({ status: "approved", ...more }),
       });
+    expect((await decide("bob-token", {}, { by: "ann" })).status).toBe(400);
     expect((await decide("bob-token")).status).toBe(403);
     expect((await decide("bob-token", { "x-user": "ann", "x-langgraph-auth-user": "ann" })).status).toBe(403);
     expect((await requestOf(thread)).status).toBe("pending");

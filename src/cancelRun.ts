@@ -1,13 +1,14 @@
 // Stopping a thread, wherever its run is at work, and letting it go on. What the ledger then says is what is so: a run that
 // has not stopped yet is "cancel requested", and an effect that landed all the same is recorded as one.
 import type { CancelRequest } from "./core/cancel.js";
-import { InvalidOptionError, NotFoundError, ThreadBusyError } from "./core/errors.js";
+import { CancelledError, InvalidOptionError, NotFoundError, ThreadBusyError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { isUndo } from "./core/saga.js";
 import type { Ledger } from "./langgraph/ledger.js";
 import { liveRunsOf } from "./langgraph/liveRuns.js";
 import { databaseOf } from "./openLedger.js";
 import { liftCancel as lift, requestCancel } from "./postgres/cancels.js";
+import { BEING_DELETED } from "./postgres/deletions.js";
 import type { PooledDatabase } from "./postgres/pool.js";
 import { finishIfFree, listThreads, type ThreadSummary } from "./postgres/runs.js";
 import { stepsOfThread } from "./postgres/stepRows.js";
@@ -100,6 +101,10 @@ export async function liftCancel(
   await finishIfFree(database, threadId);
   const ready = await lift(database, threadId, by, reason);
   if (ready !== undefined) return ready;
+  if (cancel.reason === BEING_DELETED)
+    throw new CancelledError(`Thread "${threadId}" is being deleted, by ${cancel.by}. That is not taken back.`, {
+      threadId,
+    });
   throw new ThreadBusyError(
     `Thread "${threadId}" was cancelled by ${cancel.by}, and its run has not stopped yet. Let it go on when it has: longhaul runs`,
     { threadId },

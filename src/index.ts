@@ -68,6 +68,7 @@ export {
   type ExtendRequest,
   extendApproval,
 } from "./decide.js";
+export { type DeleteAnswer, deleteThread } from "./deleteThread.js";
 export type { ActionPolicy } from "./langgraph/actionPolicy.js";
 export { type ApprovalNodeOptions, approvalNode } from "./langgraph/approvalNode.js";
 export type { ResumeAs } from "./langgraph/approvalResume.js";

@@ -16,7 +16,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   openai: ["core", "langgraph"],
   embedded: [],
   notify: ["core", "postgres"],
-  sweep: ["core", "postgres", "notify"],
+  sweep: ["core", "postgres", "checkpoint", "notify"],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify", "sweep"],
   testing: ["core", "postgres", "langgraph", "."],
   worker: ["core", "postgres", "langgraph", "sweep", "."],

@@ -1,5 +1,5 @@
 // Who may write checkpoints, and what becomes the head. LedgerSaver serialises and reads; a gate decides and stores.
-import { ThreadBusyError } from "../core/errors.js";
+import { NotFoundError, ThreadBusyError } from "../core/errors.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import {
   checkpointValues,
@@ -36,40 +36,77 @@ export interface WriteGate {
 }
 
 // The lock on the thread's row makes a run that starts at this moment wait, and then load what was written here. The
-// heads row is locked before the checkpoint takes its place in the order, so that both always agree.
-const FREE = `
-thread as (select t.lease_until > at.now as live from {schema}.threads t, at where t.thread_id = $1::text for share of t),
-free as (select 1 as yes where not exists (select 1 from thread where live))`;
+// heads row is locked before the checkpoint takes its place in the order, so that both always agree. In a thread that was
+// deleted once only what follows a checkpoint that is there, or begins anew, is stored: what comes late belongs to the
+// thread that is gone. A deletion that ends at this moment is seen in the generation alone.
+const freeWhere = (follows: string) => `
+before as materialized (select t.generation from {schema}.threads t where t.thread_id = $1::text),
+thread as (
+  select t.lease_until > at.now or t.delete_requested_at is not null as live, t.generation from {schema}.threads t, at
+  where t.thread_id = $1 for share of t
+),
+late as (
+  select 1 from thread where generation > 0 and (generation is distinct from (select generation from before) or not (${follows}))
+),
+free as (select 1 as yes where not exists (select 1 from thread where live) and not exists (select 1 from late))`;
+const FREE_OR_WHY = "select (select count(*) from free)::int as free, (select count(*) from late)::int as late";
 
-const PUT = `with ${NOW}, ${FREE},
+const PUT = `with ${NOW}, ${freeWhere(`$4::text is null and $2::text = '' or exists (
+    select 1 from {schema}.checkpoints c where c.thread_id = $1 and c.checkpoint_ns = case when $4 is null then '' else $2 end
+      and ($4 is null or c.checkpoint_id = $4))`)},
 allowed as (
   insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $3 from free
   on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id returning 1
 ), ${STORE_CHECKPOINT}
-select (select count(*) from free)::int as free`;
+${FREE_OR_WHY}`;
 
-const putWritesText = (replace: boolean) => `with ${NOW}, ${FREE},
+const putWritesText = (replace: boolean) => `with ${NOW}, ${freeWhere(`exists (
+    select 1 from {schema}.checkpoints c where c.thread_id = $1 and c.checkpoint_ns = $2::text and c.checkpoint_id = $3::text)`)},
 allowed as (select yes from free), ${storeWrites(replace)}
-select (select count(*) from free)::int as free`;
+${FREE_OR_WHY}`;
 const PUT_WRITES = { true: putWritesText(true), false: putWritesText(false) };
 
 /** The gate of a saver that belongs to no run: open unless a run has the thread. The head is the last put. */
 export class OpenGate implements WriteGate {
+  /** Puts that are under way: what belongs to them may be sent before they are stored. */
+  readonly #putting = new Map<string, Promise<unknown>>();
+
   constructor(readonly open: () => Promise<PooledDatabase>) {}
 
   async put(threadId: string, _ns: string, checkpoint: Promise<NewCheckpoint>): Promise<void> {
-    const row = await checkpoint;
-    const database = await this.open();
-    const [answer] = await database.query<{ free: number }>("open_put", PUT, checkpointValues(row));
-    if (answer?.free !== 1) throw busy(threadId);
+    const before = this.#putting.get(threadId);
+    const put = checkpoint.then((row) => this.#store(threadId, before, "open_put", PUT, checkpointValues(row)));
+    const settled = Promise.allSettled([before, put]);
+    this.#putting.set(threadId, settled);
+    try {
+      await put;
+    } finally {
+      if (this.#putting.get(threadId) === settled) this.#putting.delete(threadId);
+    }
   }
 
   async putWrites(row: NewWrites): Promise<void> {
-    const database = await this.open();
     const replace = replaces(row);
     const name = replace ? "open_writes_over" : "open_writes";
-    const [answer] = await database.query<{ free: number }>(name, PUT_WRITES[`${replace}`], writesValues(row));
-    if (answer?.free !== 1) throw busy(row.threadId);
+    await this.#store(row.threadId, this.#putting.get(row.threadId), name, PUT_WRITES[`${replace}`], writesValues(row));
+  }
+
+  async #store(
+    threadId: string,
+    before: Promise<unknown> | undefined,
+    name: string,
+    text: string,
+    values: unknown[],
+  ): Promise<void> {
+    const database = await this.open();
+    const send = () => database.query<{ free: number; late: number }>(name, text, values);
+    let [answer] = await send();
+    if (answer?.late === 1 && before !== undefined) {
+      await before;
+      [answer] = await send();
+    }
+    if (answer?.late === 1) throw deleted(threadId);
+    if (answer?.free !== 1) throw busy(threadId);
   }
 
   async settled(): Promise<void> {}
@@ -77,9 +114,16 @@ export class OpenGate implements WriteGate {
   saw(): void {}
 }
 
+function deleted(threadId: string): NotFoundError {
+  return new NotFoundError(
+    `Thread "${threadId}" was deleted, and this checkpoint belongs to what it was before. Nothing was stored.`,
+    { threadId },
+  );
+}
+
 function busy(threadId: string): ThreadBusyError {
   return new ThreadBusyError(
-    `Thread "${threadId}" is being run; its checkpoints cannot be changed from outside until that run has ended. Nothing was stored.`,
+    `Thread "${threadId}" is being run, or deleted; its checkpoints cannot be changed from outside until that run has ended. Nothing was stored.`,
     { threadId },
   );
 }

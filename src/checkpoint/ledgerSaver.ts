@@ -15,10 +15,12 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import type pg from "pg";
-import { InvalidOptionError } from "../core/errors.js";
+import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
+import { type Hindrance, requestDeletion } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { OpenGate, type WriteGate } from "./gate.js";
 import { parentsOf, sourceAfter } from "./lineage.js";
+import { purgeThread } from "./purge.js";
 import { loadCheckpoints } from "./rows.js";
 import type { RunBinding } from "./runBinding.js";
 import { RunGate } from "./runGate.js";
@@ -212,20 +214,29 @@ export class LedgerSaver extends PostgresSaver {
     await this.#gate.putWrites({ threadId, ns, checkpointId: id, taskId, taskPath, writes: rows });
   }
 
-  /** Deletes the thread's checkpoints. What the ledger knows of the thread's steps stays: it is evidence. */
+  /**
+   * Deletes the thread for good, what the ledger knows of it included, as the pack's own `deleteThread` does.
+   *
+   * @throws ThreadBusyError while a run has it or a write of it is in doubt: it takes no run any more, and whoever sweeps
+   *   deletes it when that is over.
+   */
   override async deleteThread(threadId: string): Promise<void> {
     const database = await this.#open();
-    await database.query("delete_checkpoints", DELETE, [threadId]);
+    if ((await requestDeletion(database, threadId, "its checkpointer")) !== "here") return;
+    const answer = await purgeThread(database, threadId);
+    if (!answer.purged) throw notYetDeleted(threadId, answer);
   }
 }
 
-const DELETE = `
-with gone as (delete from {schema}.checkpoints where thread_id = $1),
-blobs as (delete from {schema}.checkpoint_blobs where thread_id = $1),
-writes as (delete from {schema}.checkpoint_writes where thread_id = $1),
--- Without its checkpoints a thread would be given the input again that it was ordered with.
-taken as (update {schema}.starts set taken_at = {schema}.ledger_now() where thread_id = $1 and taken_at is null)
-delete from {schema}.heads where thread_id = $1`;
+function notYetDeleted(threadId: string, { running, inDoubt }: Hindrance): ThreadBusyError {
+  const why = running
+    ? "a run still has it, and is being told to stop"
+    : `${inDoubt.length} of its writes must be settled first: longhaul reconcile list`;
+  return new ThreadBusyError(
+    `Thread "${threadId}" is stopped, and is deleted as soon as it can be; now ${why}. Whoever sweeps (a worker, a server) completes it.`,
+    { threadId },
+  );
+}
 
 function addressOf(config: RunnableConfig): Address {
   const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};

@@ -10,6 +10,7 @@ import { budgetCommand } from "./budget.js";
 import { cancelCommand } from "./cancel.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
+import { deleteThreadCommand } from "./deleteThread.js";
 import { doctorCommand } from "./doctor.js";
 import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
@@ -42,6 +43,7 @@ for (const command of [
   approvalsCommand(),
   webhooksCommand(),
   inboxCommand(),
+  deleteThreadCommand(),
   workerCommand(),
   doctorCommand(),
   migrateCommand(),

@@ -217,12 +217,16 @@ export interface RunOf {
   readonly rootThread?: string | undefined;
   /** The thread in whose run it is. */
   readonly parentThread?: string | undefined;
+  /** It goes on with what is there, and begins nothing: it does not take a thread that was deleted. */
+  readonly goesOn?: boolean;
 }
 
 export type AcquireAnswer =
   | { readonly ticket: RunTicket; readonly tookOver: boolean; readonly ordered: boolean }
   /** Somebody cancelled the thread: nothing is run on it. */
   | { readonly cancelled: CancelRequest }
+  /** Somebody deleted the thread: there is nothing to go on with. */
+  | { readonly deleted: { readonly at: Date; readonly by: string } }
   | {
       readonly busy: {
         readonly leaseUntil: Date;

@@ -137,7 +137,9 @@ async function* holdThread(
   if (isServed(options)) ledger[LEDGER_PARTS].servedHere();
   const { approvals } = await ledger[LEDGER_PARTS].open();
   const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, asked, options);
-  const run = await takeThread(ledger, threadId, options, { graph: graphName(graph, settings, options), outer });
+  const goesOn = !isNewInput(input) || options.configurable?.["checkpoint_id"] !== undefined;
+  const of = { graph: graphName(graph, settings, options), outer, goesOn };
+  const run = await takeThread(ledger, threadId, options, of);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
   run.span = span;
@@ -250,7 +252,8 @@ export async function updateDurably(
 ): Promise<RunnableConfig> {
   const threadId = threadOf(graph, config);
   if (joinedRun(config, threadId)) return update(config);
-  const run = await Run.start(ledger, threadId, "update");
+  const goesOn = config.configurable?.["checkpoint_id"] !== undefined;
+  const run = await Run.start(ledger, threadId, "update", { goesOn });
   if ("busyUntil" in run) {
     throw new ThreadBusyError(
       `Thread "${threadId}" is being run by ${run.by}; its state cannot be changed until that run has ended.`,

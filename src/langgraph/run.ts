@@ -6,7 +6,13 @@ import type { ApprovalLedger } from "../core/approval.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { type CancelRequest, cancelledError } from "../core/cancel.js";
 import type { Effects } from "../core/effect.js";
-import { CancelledError, LeaseLostError, type LonghaulError, type RecordedFailure } from "../core/errors.js";
+import {
+  CancelledError,
+  LeaseLostError,
+  type LonghaulError,
+  NotFoundError,
+  type RecordedFailure,
+} from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
@@ -35,6 +41,14 @@ export interface ThreadEnd {
 /** The runs around a new one, the innermost first. */
 interface Around {
   readonly outer: readonly Run[];
+}
+
+/** What a run is started for. */
+interface Start {
+  readonly graph?: string;
+  readonly outer?: readonly Run[];
+  /** It is given nothing to begin with, or the checkpoint that it starts from. */
+  readonly goesOn?: boolean;
 }
 
 export class Run implements RunBinding, LiveRun {
@@ -116,17 +130,24 @@ export class Run implements RunBinding, LiveRun {
     ledger: Ledger,
     threadId: string,
     purpose: RunPurpose = "run",
-    { graph, outer = [] }: { readonly graph?: string; readonly outer?: readonly Run[] } = {},
+    { graph, outer = [], goesOn = false }: Start = {},
   ): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
-    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId };
+    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId, goesOn };
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
     if ("cancelled" in answer) {
       // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.
       for (const run of outer) await run.lookForCancel();
       throw outer.find(({ lost }) => lost !== undefined)?.leave() ?? cancelledError(threadId, answer.cancelled);
+    }
+    if ("deleted" in answer) {
+      const { at, by } = answer.deleted;
+      throw new NotFoundError(
+        `Thread "${threadId}" was deleted by ${by} at ${at.toISOString()}: there is nothing to go on with. With new input it begins anew.`,
+        { threadId },
+      );
     }
     if ("busy" in answer) {
       const { leaseUntil, pid, host } = answer.busy;

@@ -156,12 +156,12 @@ b as (select scope from {schema}.budgets where scope = any($1::text[]) order by 
 marked as (update {schema}.budgets u set exceeded_at = coalesce(u.exceeded_at, at.now) from b, at where u.scope = b.scope),
 last as (select kind, detail from {schema}.budget_events where scope = $1[1] order by id desc limit 1)
 insert into {schema}.budget_events (scope, kind, detail, at) select $1[1], 'exceeded', $2::jsonb, at.now from at
-where not exists (select 1 from last where kind = 'exceeded' and detail = $2::jsonb)`;
+where exists (select 1 from b where scope = $1[1]) and not exists (select 1 from last where kind = 'exceeded' and detail = $2::jsonb)`;
 
 const NOTE = `
 with ${NOW}, last as (select kind, detail from {schema}.budget_events where scope = $1::text order by id desc limit 1)
 insert into {schema}.budget_events (scope, kind, detail, at) select $1, $2::text, $3::jsonb, at.now from at
-where not exists (select 1 from last where kind = $2 and detail = $3::jsonb)`;
+where exists (select 1 from {schema}.budgets where scope = $1) and not exists (select 1 from last where kind = $2 and detail = $3::jsonb)`;
 
 export function createBudgetLedger(database: Database): BudgetLedger {
   return {

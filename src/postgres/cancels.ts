@@ -137,15 +137,15 @@ ended as (
   update {schema}.threads t set state = 'done', lease_until = '-infinity', holder = null, error = null, updated_at = at.now,
     cancel_requested_at = null, cancel_requested_by = null, cancel_reason = null
   from at, (select f.cancel_requested_by as by_whom, f.cancel_reason as reason from {schema}.threads f where f.thread_id = $1) asked
-  where t.thread_id = $1 and t.epoch = $2 and t.cancel_requested_at is not null
+  where t.thread_id = $1 and t.epoch = $2 and t.cancel_requested_at is not null and t.delete_requested_at is null
   returning t.thread_id, asked.by_whom, asked.reason
 )
 insert into {schema}.thread_events (thread_id, kind, by_whom, reason, at)
-select ended.thread_id, 'cancel came too late', ended.by_whom, ended.reason, at.now from ended, at`;
+select ended.thread_id, 'cancel came too late', ended.by_whom, ended.reason, at.now from ended, at returning 1`;
 
-/** The graph had come to its end when it was cancelled. */
-export async function cancelCameTooLate(database: Database, ticket: RunTicket): Promise<void> {
-  await database.query("cancel_too_late", TOO_LATE, [ticket.threadId, ticket.epoch]);
+/** The graph had come to its end when it was cancelled. False when that changes nothing: the thread is to be deleted. */
+export async function cancelCameTooLate(database: Database, ticket: RunTicket): Promise<boolean> {
+  return (await database.query("cancel_too_late", TOO_LATE, [ticket.threadId, ticket.epoch])).length > 0;
 }
 
 const LIFT = `
@@ -160,6 +160,7 @@ lifted as (
   update {schema}.threads t set state = 'due', error = null, updated_at = at.now,
     cancel_requested_at = null, cancel_requested_by = null, cancel_reason = null
   from at where t.thread_id in (select thread_id from below) and t.cancel_requested_at is not null and t.state <> 'running'
+    and t.delete_requested_at is null
   returning t.thread_id
 ),
 ready as (

@@ -144,6 +144,10 @@ kept as (
   insert into {schema}.late_receipts (key, attempt, output, differs, at)
   select s.key, $2, $3, s.output is distinct from $3, at.now from {schema}.steps s, at
   where s.key = $1 and not exists (select 1 from moved) on conflict do nothing
+),
+-- Its thread was deleted: that it happened is all that is kept.
+audited as (
+  update {schema}.deleted_effects d set late_success_at = coalesce(d.late_success_at, at.now) from at where d.key = $1
 )
 select (select count(*) from moved)::int as moved`;
 

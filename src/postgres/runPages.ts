@@ -77,7 +77,7 @@ export async function spendingOverTime(database: Database, threadId: string, par
 
 const STATES = `
 select ${SHOWN_STATE} as state, count(*)::int as threads
-from {schema}.threads t, (select {schema}.ledger_now() as now) at group by 1`;
+from {schema}.threads t, (select {schema}.ledger_now() as now) at where t.deleted_at is null group by 1`;
 
 /** How many threads there are in each state. */
 export async function countThreads(database: Database): Promise<Map<RunState, number>> {

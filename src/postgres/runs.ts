@@ -22,8 +22,8 @@ taken as (
     state = case when $5 then 'running' when t.cancel_requested_at is not null then 'cancelled' else t.state end,
     parent_thread_id = case when $5 then excluded.parent_thread_id else t.parent_thread_id end,
     error = case when $5 then null else t.error end,
-    graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end
-  where (not $5 or t.cancel_requested_at is null)
+    graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end, deleted_at = null, deleted_by = null
+  where (not $5 or t.cancel_requested_at is null) and (t.deleted_at is null or not $9::boolean)
     and (t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId')
   returning t.epoch, t.generation
 ),
@@ -35,7 +35,7 @@ woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5
 select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1 and taken_at is null) as ordered from taken`;
 
 const WHO_HOLDS = `
-select t.epoch, t.holder, t.lease_until, t.state, ${CANCEL_COLUMNS}, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
+select t.epoch, t.holder, t.lease_until, t.state, t.deleted_at, t.deleted_by, ${CANCEL_COLUMNS}, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
   case when isfinite(t.lease_until) then greatest(0, extract(epoch from t.lease_until - {schema}.ledger_now()) * 1000) else 0 end::float8 as left_ms
 from {schema}.threads t where t.thread_id = $1`;
 
@@ -61,6 +61,7 @@ export async function acquireRun(
       of?.graph ?? null,
       of?.rootThread ?? null,
       of?.parentThread ?? null,
+      of?.goesOn ?? false,
     ]);
     if (taken !== undefined) {
       return {
@@ -79,6 +80,7 @@ export async function acquireRun(
     const [around] = parent === undefined ? [] : await database.query<HeldRow>("who_holds", WHO_HOLDS, [parent]);
     const cancelledAround = toCancel(around);
     if (cancelledAround !== undefined) return { cancelled: cancelledAround };
+    if (held?.deleted_at && of?.goesOn) return { deleted: { at: held.deleted_at, by: held.deleted_by ?? "" } };
     if (held === undefined || held.left_ms === 0) continue;
     if (held.epoch !== deadEpoch && isProvenDead(held.holder ?? undefined)) {
       deadEpoch = held.epoch;
@@ -105,6 +107,8 @@ interface HeldRow extends CancelColumns {
   readonly epoch: string;
   readonly holder: Holder | null;
   readonly state: string;
+  readonly deleted_at: Date | null;
+  readonly deleted_by: string | null;
   readonly lease_until: Date;
   readonly left_ms: number;
 }
@@ -169,8 +173,8 @@ export async function releaseRun(
   const released = await database.query("release_run", RELEASE, values);
   if (released.length > 0) return;
   // Not ours any more, or cancelled.
-  if (end === "done") await cancelCameTooLate(database, ticket);
-  else await finishCancel(database, ticket.threadId, ticket.epoch);
+  if (end === "done" && (await cancelCameTooLate(database, ticket))) return;
+  await finishCancel(database, ticket.threadId, ticket.epoch);
 }
 
 const CLOSE = `
@@ -183,10 +187,11 @@ export async function closeToWrites(database: Database, ticket: RunTicket): Prom
 }
 
 const WAKE = `
-insert into {schema}.wakes as w (thread_id, due_at, reason) values ($1, $2, $3)
+insert into {schema}.wakes as w (thread_id, due_at, reason) select $1::text, $2::timestamptz, $3::text
+where not exists (select 1 from {schema}.threads t where t.thread_id = $1 and (t.deleted_at is not null or t.delete_requested_at is not null))
 on conflict (thread_id) do update set due_at = least(w.due_at, excluded.due_at), reason = excluded.reason`;
 
-/** The thread should run again from then on. */
+/** The thread should run again from then on. One that is deleted stays so. */
 export async function wakeThread(database: Database, threadId: string, dueAt: Date, reason: string): Promise<void> {
   await database.query("wake", WAKE, [threadId, dueAt, reason]);
 }
@@ -225,7 +230,7 @@ with at as materialized (select {schema}.ledger_now() as now),
 chosen as materialized (
   select t.* from (
     select t.thread_id, ${CANCEL_COLUMNS}, ${SHOWN_STATE} as state, t.updated_at, t.holder, t.error
-    from {schema}.threads t, at where $1::text is null or t.thread_id = $1
+    from {schema}.threads t, at where ($1::text is null or t.thread_id = $1) and t.deleted_at is null
   ) t
   where $3::text is null or t.state = $3 order by t.updated_at desc limit $2 offset $4
 )

@@ -31,12 +31,13 @@ with at as materialized (select {schema}.ledger_now() as now),
 made as (
   insert into {schema}.starts (thread_id, order_id, source, event_id, graph, input_hash, input, tenant, created_at)
   select $1::text, $2::uuid, $3::text, $4::text, $5::text, $6::bytea, $7::bytea, $8::text, at.now from at
-  where not exists (select from {schema}.threads t where t.thread_id = $1)
+  where not exists (select from {schema}.threads t where t.thread_id = $1 and t.deleted_at is null)
   on conflict do nothing returning thread_id
 ),
 thread as (
-  insert into {schema}.threads (thread_id, state, created_at, updated_at, graph) select made.thread_id, 'due', at.now, at.now, $9::text from made, at
-  on conflict do nothing
+  insert into {schema}.threads as t (thread_id, state, created_at, updated_at, graph) select made.thread_id, 'due', at.now, at.now, $9::text from made, at
+  on conflict (thread_id) do update set state = 'due', updated_at = excluded.updated_at, graph = excluded.graph, deleted_at = null, deleted_by = null
+  where t.deleted_at is not null
 ),
 woken as (
   insert into {schema}.wakes as w (thread_id, due_at, reason) select made.thread_id, at.now, 'started' from made, at
@@ -49,7 +50,7 @@ told as (
 select 1 from made`;
 
 const EARLIER = `
-select thread_id, source, event_id, graph, encode(input_hash, 'hex') as input_hash, order_id = $2::uuid as own from {schema}.starts
+select coalesce(thread_id, deleted_thread_id) as thread_id, source, event_id, graph, encode(input_hash, 'hex') as input_hash, order_id = $2::uuid as own from {schema}.starts
 where thread_id = $1 or (source = $3::text and event_id = $4::text)
 order by own desc, coalesce(source = $3 and event_id = $4, false) desc limit 1`;
 

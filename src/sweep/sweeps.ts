@@ -1,5 +1,6 @@
 // What is due by time alone and needs no graph. A sweep is safe to do by any number of processes at once, and answers how
 // much it found. A new one is a line in the list.
+import { sweepDeletions } from "../checkpoint/index.js";
 import { sweepApprovals } from "../postgres/approvalTimes.js";
 import { sweepDeadlines } from "../postgres/deadlines.js";
 import { wakeDeadRuns } from "../postgres/due.js";
@@ -21,4 +22,5 @@ export const SWEEPS: readonly Sweep[] = [
   { name: "approvals", sweep: sweepRequests },
   { name: "deadRuns", sweep: wakeDeadRuns },
   { name: "deadlines", sweep: sweepDeadlines },
+  { name: "deletions", sweep: sweepDeletions },
 ];

@@ -3,6 +3,7 @@ import { Annotation, START, StateGraph } from "@langchain/langgraph";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { durableGraph, durableNode } from "../../src/index.js";
 import { LEDGER_PARTS } from "../../src/langgraph/ledger.js";
+import { sweep } from "../../src/worker/index.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { longhaul } from "../support/script.js";
 import { startWorker, work } from "../support/workers.js";
@@ -109,17 +110,19 @@ describe("ORP-02: a run that is cancelled", () => {
   });
 });
 
-describe("ORP-02: a thread whose checkpoints are deleted while it runs", () => {
-  it("ORP-02: its run stores nothing more and ends; the ledger keeps what it did as evidence", async () => {
+describe("ORP-02: a thread that is deleted while it runs", () => {
+  it("ORP-02: is cancelled first; its run stores nothing more and ends; that its write was made is kept", async () => {
     const { graph, ledger, reached, letGo } = lasting();
     const running = graph.invoke({ log: [] }, thread("deleted"));
     await reached;
-    await ledger[LEDGER_PARTS].saver.deleteThread("deleted");
+    await expect(ledger[LEDGER_PARTS].saver.deleteThread("deleted")).rejects.toMatchObject({ code: "THREAD_BUSY" });
     letGo("waited");
-    await expect(running).rejects.toThrow(/lost/);
+    await expect(running).rejects.toThrow(/cancelled/);
+    await expect.poll(async () => (await sweep(ledger))["deletions"]).toBe(1);
     expect(await db.sql("select 1 from longhaul.checkpoints where thread_id = 'deleted'")).toEqual([]);
-    expect(await db.sql("select state from longhaul.steps where thread_id = 'deleted'")).toEqual([
-      { state: "SUCCEEDED" },
+    expect(await db.sql("select 1 from longhaul.steps where thread_id = 'deleted'")).toEqual([]);
+    expect(await db.sql("select name, state from longhaul.deleted_effects where thread_id = 'deleted'")).toEqual([
+      { name: "wait", state: "SUCCEEDED" },
     ]);
   });
 });

@@ -3,7 +3,7 @@
 import { Annotation, Command, END, isGraphDrained, START, StateGraph } from "@langchain/langgraph";
 import { type BaseCheckpointSaver, type Checkpoint, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LeaseLostError, StaleWriterError, ThreadBusyError } from "../../src/core/errors.js";
+import { CancelledError, LeaseLostError, StaleWriterError, ThreadBusyError } from "../../src/core/errors.js";
 import { linear } from "./graphs.js";
 import { createWorld, deferred, endLease, lend, startRun, TestRun, thread, toArray, type World } from "./harness.js";
 
@@ -131,9 +131,16 @@ describe("A put", () => {
 
   it("does not bring a deleted thread back", async () => {
     const { base, second, b } = await twoRuns("deleted");
-    await world.saver.deleteThread("deleted");
+    await expect(world.saver.deleteThread("deleted")).rejects.toThrow(/a run still has it/);
     await expect(b.put(base, checkpoint({ x: 1 }), LOOP, {})).rejects.toSatisfy(isGraphDrained);
-    expect(second.lost).toBeInstanceOf(StaleWriterError);
+    expect(second.lost).toBeInstanceOf(CancelledError);
+    await endLease(world, "deleted");
+    await world.saver.deleteThread("deleted");
+    await expect(b.put(base, checkpoint({ x: 2 }), LOOP, {})).resolves.toBeDefined();
+    const third = new TestRun(second.ticket);
+    const anew = checkpoint({ x: 3 });
+    await expect(world.saver.forRun(third).put(thread("deleted"), anew, LOOP, {})).rejects.toSatisfy(isGraphDrained);
+    expect(third.lost).toBeInstanceOf(LeaseLostError);
     expect(await everythingOf("deleted")).toBe("[[],[],[],[]]");
   });
 

@@ -1,0 +1,40 @@
+-- Deleting threads for good, and keeping tables small.
+
+alter table {schema}.threads
+  -- Somebody wants the thread gone: no run takes it any more, and it goes once nothing of it is in doubt.
+  add column delete_requested_at timestamptz,
+  add column delete_requested_by text,
+  -- The thread is gone. Of its row the generation and the epoch are left, so that an old run stays fenced and a new thread
+  -- of that id has new keys; null again when one begins.
+  add column deleted_at timestamptz,
+  add column deleted_by text,
+  add constraint deletion_names_its_author check ((delete_requested_at is null) = (delete_requested_by is null)),
+  add constraint deletion_stops_the_thread check (delete_requested_at is null or cancel_requested_at is not null);
+-- The sweep of deletions that had to wait: few rows at any time.
+create index threads_to_delete on {schema}.threads (thread_id) where delete_requested_at is not null;
+
+-- What is kept of a deleted thread's writes, for audit: that they were made, and what became of them. No input, no output, no
+-- error, no reason, no name of a person. Written by the deletion; by a receipt that comes after it.
+create table {schema}.deleted_effects (
+  key bytea primary key,
+  thread_id text not null,
+  generation integer not null,
+  name text not null,
+  kind text not null,
+  state text not null,
+  attempt integer not null,
+  started_at timestamptz not null,
+  ended_at timestamptz,
+  deleted_at timestamptz not null,
+  -- A success that an attempt reported when the thread was gone.
+  late_success_at timestamptz
+);
+create index deleted_effects_by_thread on {schema}.deleted_effects (thread_id);
+
+-- The event that ordered a thread stays known when the thread is deleted: delivered again it must start nothing. Of its row
+-- the event, the graph and the id that the thread had are left.
+alter table {schema}.starts
+  drop constraint starts_pkey,
+  alter column thread_id drop not null,
+  add unique (thread_id),
+  add column deleted_thread_id text;

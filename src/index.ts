@@ -109,6 +109,7 @@ export {
   settle,
 } from "./operate.js";
 export type { Webhook } from "./postgres/webhooks.js";
+export { type PruneReport, type PruneRequest, prune } from "./prune.js";
 export { type RaiseRequest, raiseBudget } from "./raiseBudget.js";
 export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
 export type { Alert } from "./sweep/alerts.js";

@@ -14,6 +14,7 @@ import { deleteThreadCommand } from "./deleteThread.js";
 import { doctorCommand } from "./doctor.js";
 import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
+import { pruneCommand } from "./prune.js";
 import { reconcileCommand } from "./reconcile.js";
 import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
@@ -43,6 +44,7 @@ for (const command of [
   approvalsCommand(),
   webhooksCommand(),
   inboxCommand(),
+  pruneCommand(),
   deleteThreadCommand(),
   workerCommand(),
   doctorCommand(),

@@ -84,6 +84,8 @@ export interface StepRecord {
   readonly drift: { readonly inputHash: string; readonly decision: "keep" | "fail" | undefined } | undefined;
   /** The write on another branch that a person is asked about. */
   readonly siblingKey: string | undefined;
+  /** A prune has removed the checkpoint under it, and every one that is left came after it. */
+  readonly passed: boolean;
   /** The ledger's clock when this was read. */
   readonly readAt: Date;
 }
@@ -217,6 +219,8 @@ export interface RunOf {
   readonly rootThread?: string | undefined;
   /** The thread in whose run it is. */
   readonly parentThread?: string | undefined;
+  /** It was sent to a checkpoint that may be in the thread's past. */
+  readonly addressed?: boolean;
   /** It goes on with what is there, and begins nothing: it does not take a thread that was deleted. */
   readonly goesOn?: boolean;
 }

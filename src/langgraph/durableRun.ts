@@ -137,8 +137,8 @@ async function* holdThread(
   if (isServed(options)) ledger[LEDGER_PARTS].servedHere();
   const { approvals } = await ledger[LEDGER_PARTS].open();
   const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, asked, options);
-  const goesOn = !isNewInput(input) || options.configurable?.["checkpoint_id"] !== undefined;
-  const of = { graph: graphName(graph, settings, options), outer, goesOn };
+  const addressed = options.configurable?.["checkpoint_id"] !== undefined;
+  const of = { graph: graphName(graph, settings, options), outer, goesOn: addressed || !isNewInput(input), addressed };
   const run = await takeThread(ledger, threadId, options, of);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
@@ -252,8 +252,8 @@ export async function updateDurably(
 ): Promise<RunnableConfig> {
   const threadId = threadOf(graph, config);
   if (joinedRun(config, threadId)) return update(config);
-  const goesOn = config.configurable?.["checkpoint_id"] !== undefined;
-  const run = await Run.start(ledger, threadId, "update", { goesOn });
+  const addressed = config.configurable?.["checkpoint_id"] !== undefined;
+  const run = await Run.start(ledger, threadId, "update", { goesOn: addressed, addressed });
   if ("busyUntil" in run) {
     throw new ThreadBusyError(
       `Thread "${threadId}" is being run by ${run.by}; its state cannot be changed until that run has ended.`,

@@ -49,6 +49,7 @@ interface Start {
   readonly outer?: readonly Run[];
   /** It is given nothing to begin with, or the checkpoint that it starts from. */
   readonly goesOn?: boolean;
+  readonly addressed?: boolean;
 }
 
 export class Run implements RunBinding, LiveRun {
@@ -130,12 +131,12 @@ export class Run implements RunBinding, LiveRun {
     ledger: Ledger,
     threadId: string,
     purpose: RunPurpose = "run",
-    { graph, outer = [], goesOn = false }: Start = {},
+    { graph, outer = [], goesOn = false, addressed = false }: Start = {},
   ): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
-    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId, goesOn };
+    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId, goesOn, addressed };
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
     if ("cancelled" in answer) {
       // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.

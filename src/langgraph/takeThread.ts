@@ -17,7 +17,7 @@ export async function takeThread(
   ledger: Ledger,
   threadId: string,
   options: RunnableConfig,
-  of: { readonly graph: string; readonly outer: readonly Run[]; readonly goesOn: boolean },
+  of: { readonly graph: string; readonly outer: readonly Run[]; readonly goesOn: boolean; readonly addressed: boolean },
 ): Promise<Run> {
   const onServer = isServed(options);
   const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);

@@ -48,7 +48,7 @@ export async function acquireRun(
   purpose: RunPurpose = "run",
   of?: RunOf,
 ): Promise<AcquireAnswer> {
-  const holder = JSON.stringify(describeHolder(runId));
+  const holder = JSON.stringify({ ...describeHolder(runId), ...(of?.addressed ? { addressed: true } : {}) });
   // A holder that died without a release, also one whose lease has run out since: the leases of its steps end with it.
   const [last] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
   for (let deadEpoch = isProvenDead(last?.holder ?? undefined) ? (last?.epoch ?? null) : null; ; ) {

@@ -36,6 +36,7 @@ interface StepRow extends UsageColumns {
   readonly drift_hash: Buffer | null;
   readonly drift_decision: "keep" | "fail" | null;
   readonly sibling_key: Buffer | null;
+  readonly base_pruned: "passed" | "left" | null;
   readonly started_at: Date;
   readonly ended_at: Date | null;
   readonly read_at: Date;
@@ -46,7 +47,7 @@ export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
 
 const COLUMNS = `s.key, s.thread_id, s.kind, s.effect, s.name, s.version, s.node, s.superstep, s.checkpoint_ns, s.checkpoint_id,
   s.state, s.attempt, s.claim_id, s.lease_until, s.lease_until > at.now as lease_live, s.failures, s.lookups, s.input_hash, s.input,
-  s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key,
+  s.output, s.error, s.doubt_since, s.first_unresolved_send_at, s.effect_known, s.due_at, s.drift_hash, s.drift_decision, s.sibling_key, s.base_pruned,
   greatest(s.could_send_until, s.lease_until) + make_interval(secs => s.settle_ms / 1000.0) as settled_from,
   ${SELECT_USAGE}, s.started_at, s.ended_at, at.now as read_at`;
 const SELECT = `select ${COLUMNS} from {schema}.steps s, (select {schema}.ledger_now() as now) at`;
@@ -121,6 +122,7 @@ function toRecord(row: StepRow, { bodies }: Database): StepRecord {
         ? undefined
         : { inputHash: row.drift_hash.toString("hex"), decision: row.drift_decision ?? undefined },
     siblingKey: row.sibling_key?.toString("hex"),
+    passed: row.base_pruned === "passed",
     readAt: row.read_at,
   };
 }

@@ -28,7 +28,7 @@ const BEGIN_WRITE = `
 with ${NOW}, ${LEASE},
 -- On its own, so that the thread's index cannot be taken for it: every write would read all the thread's steps.
 same as materialized (
-  select s.key, s.seq, s.thread_id, s.checkpoint_ns from {schema}.steps s where s.likeness = $18::bigint
+  select s.key, s.seq, s.thread_id, s.checkpoint_ns from {schema}.steps s where s.likeness = $18::bigint and s.base_pruned is distinct from 'passed'
 ),
 alike as (
   select same.key, same.seq from same

@@ -38,3 +38,8 @@ alter table {schema}.starts
   alter column thread_id drop not null,
   add unique (thread_id),
   add column deleted_thread_id text;
+
+-- Set by a prune that removed the checkpoint under the step, under which nobody can come back to it. `passed`: every checkpoint
+-- that is left came after it, so the same write done again is a new one. `left`: it is on a branch that was left, and the same
+-- write there is asked about as ever.
+alter table {schema}.steps add column base_pruned text check (base_pruned in ('passed', 'left'));

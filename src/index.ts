@@ -24,6 +24,8 @@
  * @module
  */
 
+export { folderArtifacts } from "./artifactFolder.js";
+export { artifactsOf, type SweptArtifacts, sweepArtifacts } from "./artifacts.js";
 export { type CancelAnswer, cancelRun } from "./cancelRun.js";
 export type {
   Answer,
@@ -34,6 +36,7 @@ export type {
   DecideAnswer,
   Decision,
 } from "./core/approval.js";
+export type { ArtifactRef, ArtifactSource, ArtifactStore, Artifacts, PutOptions } from "./core/artifact.js";
 export type { BodyCodec } from "./core/bodyCodec.js";
 export type { BreakerPolicy } from "./core/breaker.js";
 export type {
@@ -99,7 +102,7 @@ export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export type { Delivered } from "./notify/deliver.js";
 export type { ReceiveOptions } from "./notify/receive.js";
 export type { Sent } from "./notify/send.js";
-export { type LedgerOptions, openLedger } from "./openLedger.js";
+export { type ArtifactOptions, type LedgerOptions, openLedger } from "./openLedger.js";
 export {
   compensate,
   reconcile,

@@ -1,15 +1,20 @@
 // The composition root: where the ledger, its checkpointer and the database meet. Opening is lazy: importing the
 // package or calling `openLedger()` connects to nothing and reads no environment.
 import { LedgerSaver, setupCheckpoints } from "./checkpoint/index.js";
+import type { ArtifactStore } from "./core/artifact.js";
+import { type ArtifactParts, artifactsFor } from "./core/artifacts.js";
 import type { BodyCodec } from "./core/bodyCodec.js";
 import { DatabaseError, InvalidOptionError } from "./core/errors.js";
 import { checkId } from "./core/key.js";
 import { MAX_TIMER_MS, positiveMs } from "./core/lease.js";
 import type { StepEvent } from "./core/ledger.js";
 import { knownOptions } from "./core/options.js";
+import { LARGE_OUTPUT_BYTES, StepOutputs } from "./core/outputs.js";
 import { checkPrices, type ModelPrice } from "./core/price.js";
 import { checkUrl, configuredDatabase, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
+import { postgresArtifacts } from "./postgres/artifactChunks.js";
+import { createArtifactIndex } from "./postgres/artifacts.js";
 import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
@@ -48,6 +53,11 @@ export interface LedgerOptions {
    */
   readonly bodyCodec?: BodyCodec;
   /**
+   * Where artifacts are kept, and from which size on the outputs of steps become artifacts by themselves.
+   * @default in PostgreSQL; above 256 KiB
+   */
+  readonly artifacts?: ArtifactOptions;
+  /**
    * Whether a LangGraph server that runs a graph of this ledger looks for due work in the background: deadlines, dead runs,
    * webhooks. Threads that are due are run by workers, or by a `waker` given to `sweepHere`. Elsewhere nothing sweeps by itself.
    * @default true
@@ -65,6 +75,13 @@ export interface LedgerOptions {
   readonly onLine?: (line: string) => void;
 }
 
+export interface ArtifactOptions {
+  /** `folderArtifacts(path)`, `s3Artifacts({ … })` or one of your own. @default PostgreSQL, in the ledger's schema */
+  readonly store?: ArtifactStore;
+  /** Outputs of steps with more bytes than this become artifacts; a replay hands back the same value. @default 262144 */
+  readonly outputsOverBytes?: number;
+}
+
 const OPTIONS = [
   "url",
   "pool",
@@ -74,6 +91,7 @@ const OPTIONS = [
   "maxConnections",
   "prices",
   "bodyCodec",
+  "artifacts",
   "sweep",
   "onStep",
   "onAlert",
@@ -135,6 +153,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     throw new InvalidOptionError(`Expected \`maxConnections\` to be a positive integer, got ${maxConnections}.`);
   }
   checkBodyCodec(options.bodyCodec);
+  checkArtifactOptions(options.artifacts);
   const { sweep = true, onAlert } = options;
   if (onAlert !== undefined && typeof onAlert !== "function") {
     throw new InvalidOptionError("Expected `onAlert` to be a function.");
@@ -142,18 +161,28 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   if (typeof sweep !== "boolean") throw new InvalidOptionError("Expected `sweep` to be a boolean.");
   const prices = checkPrices(options.prices);
   let opening: Promise<OpenedDatabase> | undefined;
+  const artifactsOf = (database: PooledDatabase) => artifactsIn(database, namespace, options.artifacts?.store);
+  const keepOutputs = (opened: OpenedDatabase) => {
+    const { database } = opened;
+    const overBytes = options.artifacts?.outputsOverBytes ?? LARGE_OUTPUT_BYTES;
+    database.outputs = new StepOutputs(database.bodies, { parts: artifactsOf(database), overBytes });
+    return opened;
+  };
   let closed = false;
   const open = async (): Promise<PooledDatabase> => {
     if (closed) throw new DatabaseError("This ledger was closed. Open another one.");
-    opening ??= openDatabase(options, schema, maxConnections).catch((error: unknown) => {
-      // A database that was away may be back at the next try.
-      opening = undefined;
-      throw error;
-    });
+    opening ??= openDatabase(options, schema, maxConnections)
+      .then(keepOutputs)
+      .catch((error: unknown) => {
+        // A database that was away may be back at the next try.
+        opening = undefined;
+        throw error;
+      });
     return (await opening).database;
   };
   let ports: ReturnType<typeof createPorts> | undefined;
   const createPorts = (database: PooledDatabase) => ({
+    artifacts: artifactsOf(database),
     steps: createStepLedger(database, namespace),
     runs: createRunLedger(database),
     budgets: createBudgets(database),
@@ -162,7 +191,12 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   const sweeper = new ServerSweeper(open);
   const ledger: OpenedLedger = {
     [LEDGER_PARTS]: {
-      open: async () => (ports ??= createPorts(await open())),
+      open: async () => {
+        const database = await open();
+        ports ??= createPorts(database);
+        return ports;
+      },
+      artifacts: (use) => artifactsFor(async () => (await ledger[LEDGER_PARTS].open()).artifacts, use),
       saver: new LedgerSaver(open, schema),
       leaseMs,
       onStep,
@@ -192,6 +226,32 @@ function checkBodyCodec(codec: unknown): void {
   const { encode, decode } = (codec ?? {}) as Partial<BodyCodec>;
   if (typeof encode === "function" && typeof decode === "function") return;
   throw new InvalidOptionError("Expected `bodyCodec` to have the functions `encode` and `decode`, of bytes to bytes.");
+}
+
+function checkArtifactOptions(options: ArtifactOptions | undefined): void {
+  if (options === undefined) return;
+  knownOptions("openLedger({ artifacts })", options, ["store", "outputsOverBytes"]);
+  const { store, outputsOverBytes } = options;
+  if (outputsOverBytes !== undefined && (!Number.isSafeInteger(outputsOverBytes) || outputsOverBytes < 0)) {
+    throw new InvalidOptionError(
+      `Expected \`outputsOverBytes\` to be a non-negative integer, got ${outputsOverBytes}.`,
+    );
+  }
+  if (store === undefined) return;
+  const { kind, write, read, size, remove } = store;
+  const functions = [write, read, size, remove].every((part) => typeof part === "function");
+  if (!functions || typeof kind !== "string" || kind === "" || kind === "postgres") {
+    throw new InvalidOptionError(
+      "Expected `artifacts.store` to be what folderArtifacts or s3Artifacts gives, or to have a `kind` of its own, write, read, size and remove.",
+    );
+  }
+}
+
+/** What an earlier choice left in PostgreSQL is read from there, whatever the store is now. */
+function artifactsIn(database: PooledDatabase, namespace: string, store: ArtifactStore | undefined): ArtifactParts {
+  const own = postgresArtifacts(database);
+  const stores = store === undefined ? [own] : [store, own];
+  return { index: createArtifactIndex(database, namespace), store: store ?? own, stores };
 }
 
 interface OpenedDatabase {

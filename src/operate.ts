@@ -105,7 +105,9 @@ async function settleSibling(
     throw new InvalidOptionError(`The other branch's write has no receipt yet. Settle it first: ${seen.siblingKey}`);
   }
   const change =
-    outcome === "reuse" ? { to: "SUCCEEDED" as const, output: sibling?.output ?? "" } : { to: "READY" as const };
+    outcome === "reuse"
+      ? { to: "SUCCEEDED" as const, output: (await sibling?.output?.read()) ?? "" }
+      : { to: "READY" as const };
   const settled = await settleStep(database, seen, { ...change, actor: by, reason, wake: true });
   return settled
     ? { result: "settled", threadId: seen.position.threadId }

@@ -26,7 +26,7 @@ export function showCommand(): Command {
           throw new NotFoundError(`No thread is called "${threadId}". List them: longhaul runs`);
         const steps = await stepsOfThread(database, threadId);
         if (!options.json) {
-          printSteps(thread.state, threadId, steps);
+          await printSteps(thread.state, threadId, steps);
           return printEvents(await threadEvents(database, threadId));
         }
         if (options.history)
@@ -34,13 +34,13 @@ export function showCommand(): Command {
             printJson({ threadId, event: kind, ...event });
         for (const step of steps) {
           const history = options.history ? { history: await historyOf(database, step.record.key) } : {};
-          printJson({ ...toJson(step), ...history });
+          printJson({ ...(await toJson(step)), ...history });
         }
       }),
     );
 }
 
-function toJson({ record, startedAt, endedAt }: StepTrace): object {
+async function toJson({ record, startedAt, endedAt }: StepTrace): Promise<object> {
   const {
     key,
     state,
@@ -59,7 +59,7 @@ function toJson({ record, startedAt, endedAt }: StepTrace): object {
   } = record;
   const { node, superstep, checkpointNs } = position;
   const durationMs = endedAt === undefined ? null : endedAt.getTime() - startedAt.getTime();
-  const receipt = receiptOf(record);
+  const receipt = await receiptOf(record);
   return {
     key,
     node,
@@ -84,7 +84,8 @@ function toJson({ record, startedAt, endedAt }: StepTrace): object {
   };
 }
 
-function printSteps(state: string, threadId: string, steps: readonly StepTrace[]): void {
+async function printSteps(state: string, threadId: string, steps: readonly StepTrace[]): Promise<void> {
+  const receipts = await Promise.all(steps.map(({ record }) => receiptOf(record)));
   printTable(
     ["#", "node", "step", "effect", "state", "try", "took", "cost", "receipt"],
     steps.map(({ record, startedAt, endedAt }, i) => [
@@ -96,7 +97,7 @@ function printSteps(state: string, threadId: string, steps: readonly StepTrace[]
       String(record.attempt),
       showDuration(startedAt, endedAt),
       showCost(record.usage),
-      (receiptOf(record) ?? record.failure?.message ?? "").slice(0, 48),
+      (receipts[i] ?? record.failure?.message ?? "").slice(0, 48),
     ]),
   );
   const { costNanoUsd, unpriced } = sumCosts(steps.map((step) => step.record.usage));
@@ -111,10 +112,11 @@ function printEvents(events: readonly ThreadEvent[]): void {
 }
 
 /** What a write came back with, short enough for a table. Reads and model answers are content, not receipts. */
-function receiptOf(record: StepTrace["record"]): string | undefined {
-  if (record.effect !== "write") return undefined;
+async function receiptOf({ effect, output }: StepTrace["record"]): Promise<string | undefined> {
+  if (effect !== "write" || output === undefined) return undefined;
+  if (output.artifact !== undefined) return `(kept as artifact ${output.artifact})`;
   try {
-    return record.output === undefined ? undefined : redact(record.output).slice(0, 200);
+    return redact(await output.read()).slice(0, 200);
   } catch (error) {
     if (error instanceof BodyCodecError) return "(stored through a bodyCodec)";
     throw error;

@@ -52,7 +52,7 @@ export async function attempt<O>(
       await settleUnsent(host, held);
       return await standBack(host, claim, passage.openForMs);
     }
-    const { outcome, started } = callRun(call, [host.signal, controller.signal], claim.attempt);
+    const { outcome, started } = callRun(call, host, claim.attempt, controller.signal);
     let value: O;
     try {
       value = await outcome;
@@ -235,13 +235,15 @@ function keepLateSuccess<O>(call: StepCall<O>, host: StepHost, claim: Claim, sta
 /** Calls `run` under its timeout. `started` is the run itself, which JavaScript cannot stop. */
 export function callRun<O>(
   call: StepCall<O>,
-  signals: readonly AbortSignal[],
+  host: Pick<StepHost, "signal" | "artifacts">,
   attemptNumber: number,
+  lease?: AbortSignal,
 ): { outcome: Promise<O>; started: Promise<O> } {
   const { intent } = call;
   const timeout = new AbortController();
-  const signal = AbortSignal.any([...signals, timeout.signal]);
-  const context: StepContext = { idempotencyKey: intent.key, attempt: attemptNumber, signal };
+  const signal = AbortSignal.any([host.signal, timeout.signal, ...(lease === undefined ? [] : [lease])]);
+  const artifacts = host.artifacts(signal);
+  const context: StepContext = { idempotencyKey: intent.key, attempt: attemptNumber, signal, artifacts };
   const started = runInStep(context, async () => call.run(context));
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_, reject) => {

@@ -1,5 +1,6 @@
 // One call of one step, and what the core needs from the graph runtime around it. Types alone: the ways through them are
 // in execute.ts.
+import type { Artifacts } from "./artifact.js";
 import type { CallBreaker } from "./breaker.js";
 import type { Amounts, Purse } from "./budget.js";
 import type { Codec } from "./codec.js";
@@ -66,6 +67,8 @@ export interface StepHost {
   isControlFlow(error: unknown): boolean;
   /** Whether this run may try anything again; each yes counts against its total. */
   mayRetry(): boolean;
+  /** The artifacts of the thread, for as long as the signal lets. */
+  artifacts(signal: AbortSignal): Artifacts;
   /** Undefined when nothing limits what the thread spends. */
   readonly purse?: Purse | undefined;
   onStep?: ((event: StepEvent) => void) | undefined;

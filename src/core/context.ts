@@ -1,6 +1,7 @@
 // The step that the current code runs in, and the steps that one attempt at a node has opened: ordinals, open names,
 // and the rule that a node returns only when all its steps are settled.
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Artifacts } from "./artifact.js";
 import { InputConflictError, NestedStepError, NotInDurableGraphError, StepUsageError } from "./errors.js";
 
 /** What a step's `run` is given, and what `currentStep()` finds. */
@@ -11,6 +12,8 @@ export interface StepContext {
   readonly attempt: number;
   /** Aborted by cancel, by the step's timeout, and when this run loses its thread. */
   readonly signal: AbortSignal;
+  /** Big things: put here, they are named by a small reference in the step's output. */
+  readonly artifacts: Artifacts;
 }
 
 const current = new AsyncLocalStorage<StepContext>();

@@ -204,6 +204,39 @@ export class BodyCodecError extends LonghaulError {
   readonly code = "BODY_CODEC";
 }
 
+/**
+ * An artifact could not be stored or read. `problem` says why; `digest` which, where it is known. Nothing half stored is
+ * ever handed out, and no reference to it exists.
+ */
+export class ArtifactError extends LonghaulError {
+  readonly code = "ARTIFACT";
+  override readonly status: number | undefined;
+  constructor(
+    message: string,
+    /**
+     * `missing`: not there, or of another namespace. `truncated`, `altered`: its bytes are not those of its digest.
+     * `source`: what was to be stored failed on its way. `size`: larger or other than promised. `store`: the store is full or
+     * away; trying again may help.
+     */
+    readonly problem: "missing" | "truncated" | "altered" | "source" | "size" | "store",
+    readonly digest: string | undefined,
+    details: ErrorDetails = {},
+  ) {
+    super(message, details);
+    this.status = ARTIFACT_STATUS[problem];
+  }
+}
+
+/** What trying again does not change has a status; a source or store that failed may be well again. */
+const ARTIFACT_STATUS = {
+  missing: 404,
+  truncated: 409,
+  altered: 409,
+  size: 413,
+  source: undefined,
+  store: undefined,
+} as const;
+
 /** No database is configured or reachable. */
 export class DatabaseError extends LonghaulError {
   readonly code = "DATABASE";

@@ -64,7 +64,7 @@ async function readStep<O>(call: StepCall<O>, host: StepHost): Promise<O> {
     let settled = false;
     try {
       const askedMs = performance.now();
-      const value = await callRun(call, [host.signal], 1).outcome;
+      const value = await callRun(call, host, 1).outcome;
       settled = true;
       await settleSuccess(host, held, undefined);
       await tellBreaker(call, host, passage);
@@ -235,7 +235,8 @@ async function meetRunning(host: StepHost, record: StepRecord): Promise<Met> {
   return { next: "reread" };
 }
 
-function replay<O>(call: StepCall<O>, host: StepHost, record: StepRecord): O {
+async function replay<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<O> {
+  const output = (await record.output?.read()) ?? "null";
   announce("replayed", call, host, record.usage);
-  return codecOf(call).decode(record.output ?? "null") as O;
+  return codecOf(call).decode(output) as O;
 }

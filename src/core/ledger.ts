@@ -12,6 +12,7 @@
 import type { Breakers } from "./breaker.js";
 import type { CancelRequest } from "./cancel.js";
 import type { RecordedFailure } from "./errors.js";
+import type { StoredOutput } from "./outputs.js";
 import type { Effect, StepKind, StepPosition, StepState, Usage } from "./step.js";
 
 /** The thread's lease as a claim presents it. */
@@ -66,7 +67,7 @@ export interface StepRecord {
   readonly lookups: number;
   readonly inputHash: string;
   readonly input: string | undefined;
-  readonly output: string | undefined;
+  readonly output: StoredOutput | undefined;
   readonly failure: RecordedFailure | undefined;
   readonly usage: Usage | undefined;
   /** Since when an attempt may have had an effect that nobody knows of. */

@@ -150,7 +150,10 @@ function undoCall(
       leaseMs: LEASE_MS,
     },
     run: async (context) => {
-      const args = { input: JSON.parse(record.input ?? "null"), receipt: codec.decode(record.output ?? "null") };
+      const args = {
+        input: JSON.parse(record.input ?? "null"),
+        receipt: codec.decode((await record.output?.read()) ?? "null"),
+      };
       await compensate?.(args, context);
       return null;
     },

@@ -88,7 +88,8 @@ export async function runScope<T>(
       const own = numbered ? withOwnSubgraphNumbers(config, label) : config;
       return await inOwnCall(own, name, async (inner, runId) => {
         meterIn(inner)?.enter(runId, scope, purse);
-        const runtime = { step: stepsAt({ ...place, purse }, scope), budget: purse, config: inner };
+        const artifacts = place.run.artifacts(place.signal);
+        const runtime = { step: stepsAt({ ...place, purse }, scope), budget: purse, artifacts, config: inner };
         const result = await inPart({ scope, purse }, () => work(runtime));
         await scope.close(false);
         return result;

@@ -1,6 +1,7 @@
 // `durable(runtime)`: recorded steps in any node. Everything that becomes a step in this package goes through
 // `performStep` here: it makes the identity, the intent and the call, and hands them to the core.
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Artifacts } from "../core/artifact.js";
 import { breakerFor } from "../core/breaker.js";
 import { type Amounts, NOTHING } from "../core/budget.js";
 import type { CallFacts, StepCall } from "../core/call.js";
@@ -62,6 +63,8 @@ export interface Durable {
   readonly step: Step;
   /** What is left of the thread's budget. */
   readonly budget: BudgetView;
+  /** Big things, which the state names by a small reference. They are kept as long as the thread is. */
+  readonly artifacts: Artifacts;
 }
 
 /**
@@ -77,7 +80,11 @@ export interface Durable {
 export function durable(runtime?: object): Durable {
   const config = runtime as RunnableConfig | undefined;
   const place = locate(config, "durable()");
-  return { step: stepsAt(place, scopeOf(config, place.position.node)), budget: place.purse ?? UNLIMITED };
+  return {
+    step: stepsAt(place, scopeOf(config, place.position.node)),
+    budget: place.purse ?? UNLIMITED,
+    artifacts: place.run.artifacts(place.signal),
+  };
 }
 
 /** The step verbs of one attempt at a node. */

@@ -61,7 +61,8 @@ export function durableNode(first: unknown, second?: unknown): DurableNode<unkno
     await purse?.refresh();
     let update: unknown;
     try {
-      update = await fn(state, { ...config, step: stepsAt(place, scope), budget: purse ?? UNLIMITED });
+      const artifacts = place.run.artifacts(place.signal);
+      update = await fn(state, { ...config, step: stepsAt(place, scope), budget: purse ?? UNLIMITED, artifacts });
     } catch (error) {
       // What the node threw says more than the steps that it left open; a pause among them says most.
       await scope.close(true, false);

@@ -2,6 +2,8 @@
 // openLedger.ts; nothing in this folder knows SQL.
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ApprovalLedger } from "../core/approval.js";
+import type { Artifacts } from "../core/artifact.js";
+import type { ArtifactParts, ArtifactUse } from "../core/artifacts.js";
 import type { BudgetLedger } from "../core/budget.js";
 import type { LonghaulError } from "../core/errors.js";
 import type { RunLedger, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
@@ -44,7 +46,10 @@ export interface LedgerParts {
     readonly runs: RunLedger;
     readonly budgets: BudgetLedger;
     readonly approvals: ApprovalLedger;
+    readonly artifacts: ArtifactParts;
   }>;
+  /** The artifacts of whoever uses them. */
+  artifacts(use: ArtifactUse): Artifacts;
   readonly saver: RunSaver;
   readonly leaseMs: number;
   readonly onStep: ((event: StepEvent) => void) | undefined;

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { type GraphDrained, RunControl } from "@langchain/langgraph";
 import type { ApprovalLedger } from "../core/approval.js";
+import type { Artifacts } from "../core/artifact.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { type CancelRequest, cancelledError } from "../core/cancel.js";
 import type { Effects } from "../core/effect.js";
@@ -156,6 +157,11 @@ export class Run implements RunBinding, LiveRun {
       return { busyUntil: leaseUntil, by: `process ${pid} on ${host}`, wakeWhenFree };
     }
     return new Run(ledger, answer.ticket, ports, askedAt, purpose, { ordered: answer.ordered, outer });
+  }
+
+  /** The artifacts of its thread. */
+  artifacts(signal: AbortSignal): Artifacts {
+    return this.ledger[LEDGER_PARTS].artifacts({ owner: this.ticket, signal });
   }
 
   get threadId(): string {

@@ -213,6 +213,7 @@ export function hostAt(place: Place, scope?: StepScope): StepHost {
     assertLive,
     isControlFlow,
     mayRetry: () => run.mayRetry(),
+    artifacts: (during) => run.artifacts(during),
     purse: place.purse,
     onStep: (event) => {
       if (event.type === "replayed") run.span?.replayed(event);

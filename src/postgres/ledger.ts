@@ -2,11 +2,13 @@
 // beside their tables.
 
 import type { ApprovalLedger } from "../core/approval.js";
+import { type ArtifactOwner, digestsIn } from "../core/artifact.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { DatabaseError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { createApprovals } from "./approvals.js";
+import { keepArtifacts } from "./artifacts.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { cancelOfRun } from "./cancels.js";
@@ -47,20 +49,40 @@ export function createApprovalLedger(database: Database): ApprovalLedger {
 }
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {
+  // What a step refers to is kept before the step says so.
+  const keep = (text: string | undefined, owner: ArtifactOwner) =>
+    text === undefined ? undefined : keepArtifacts(database, namespace, digestsIn(text), owner);
   return guarded<StepLedger>({
     namespace,
     breakers: createBreakers(database, namespace),
     now: () => ledgerNow(database),
     find: (key) => findStep(database, key),
     findRead: (ticket, key) => findRead(database, ticket, key),
-    begin: (ticket, intent, claimId, options) => beginStep(database, ticket, intent, claimId, options),
+    begin: async (ticket, intent, claimId, options) => {
+      await keep(intent.input, ticket);
+      return beginStep(database, ticket, intent, claimId, options);
+    },
     beginWaiting: (ticket, intent, siblingKey) => beginWaiting(database, ticket, intent, siblingKey),
-    claimAgain: (ticket, seen, intent, claimId, reason, options) =>
-      claimStepAgain(database, ticket, seen, intent, claimId, reason, options),
-    record: (claim, outcome) => endAttempt(database, claim, outcome),
-    recordRead: (ticket, intent, output, tookMs) => recordRead(database, ticket, intent, output, tookMs),
-    recordLateSuccess: (claim, output) => recordLateSuccess(database, claim, output),
-    settle: (seen, settlement) => settleStep(database, seen, settlement),
+    claimAgain: async (ticket, seen, intent, claimId, reason, options) => {
+      await keep(intent.input, ticket);
+      return claimStepAgain(database, ticket, seen, intent, claimId, reason, options);
+    },
+    record: async (claim, outcome) => {
+      if (outcome.to === "SUCCEEDED") await keep(outcome.output, { stepKey: claim.key });
+      return endAttempt(database, claim, outcome);
+    },
+    recordRead: async (ticket, intent, output, tookMs) => {
+      await keep(`${intent.input ?? ""}${output}`, ticket);
+      return recordRead(database, ticket, intent, output, tookMs);
+    },
+    recordLateSuccess: async (claim, output) => {
+      await keep(output, { stepKey: claim.key });
+      return recordLateSuccess(database, claim, output);
+    },
+    settle: async (seen, settlement) => {
+      await keep(settlement.output, seen.position);
+      return settleStep(database, seen, settlement);
+    },
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
     lastWrite: (threadId) => lastWrite(database, threadId),

@@ -36,13 +36,13 @@ insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor,
 select moved.key, moved.changes, moved.attempt, 'RUNNING', $4, 'run', $9::text, at.now from moved, at returning 1`;
 
 export async function endAttempt(database: Database, claim: Claim, outcome: Outcome): Promise<"recorded" | "fenced"> {
-  const { bodies } = database;
+  const { outputs } = database;
   const proof = [hexToBytes(claim.key), claim.attempt, claim.claimId];
   const rows =
     outcome.to === "SUCCEEDED"
       ? await database.query("succeed", SUCCEED, [
           ...proof,
-          bodies.toStored(outcome.output),
+          await outputs.toStored(outcome.output, { stepKey: claim.key }),
           ...usageValues(outcome.usage),
         ])
       : await database.query("end_attempt", END_ATTEMPT, [...proof, ...endValues(outcome)]);
@@ -111,7 +111,7 @@ export async function settleStep(database: Database, seen: StepRecord, settlemen
     seen.state,
     seen.attempt,
     to,
-    output === undefined ? null : database.bodies.toStored(output),
+    output === undefined ? null : await database.outputs.toStored(output, { threadId: seen.position.threadId }),
     errorJson(failure),
     countLookup ? 1 : 0,
     dueInMs === undefined ? null : Math.ceil(dueInMs),
@@ -160,8 +160,9 @@ export async function recordLateSuccess(
   const open = sourcesOf("SUCCEEDED");
   // Equal receipts are told from different ones by their bytes, which an encryption makes differ.
   const known = database.bodies.encoding ? await findStep(database, claim.key) : undefined;
-  if (known?.state === "SUCCEEDED" && known.output === output) return "kept as evidence";
-  const values = [hexToBytes(claim.key), claim.attempt, database.bodies.toStored(output), open];
+  if (known?.state === "SUCCEEDED" && (await known.output?.read()) === output) return "kept as evidence";
+  const stored = await database.outputs.toStored(output, { stepKey: claim.key });
+  const values = [hexToBytes(claim.key), claim.attempt, stored, open];
   const [row] = await database.query<{ moved: number }>("late_success", LATE, values);
   return row?.moved === 1 ? "accepted" : "kept as evidence";
 }

@@ -5,6 +5,7 @@ import pg from "pg";
 import { type BodyCodec, StepBodies } from "../core/bodyCodec.js";
 import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
+import { StepOutputs } from "../core/outputs.js";
 
 /** What of a `pg.Pool` is needed; any pool of that shape will do. */
 export interface PoolLike {
@@ -18,8 +19,10 @@ export interface PoolLike {
 export interface Database {
   /** The quoted schema name, ready to stand in a statement. */
   readonly schema: string;
-  /** How inputs and outputs of steps are kept. */
+  /** How inputs of steps are kept, and other bodies. */
   readonly bodies: StepBodies;
+  /** How outputs of steps are. */
+  readonly outputs: StepOutputs;
   /** Sends one statement, prepared under `name`; `{schema}` in it is replaced. */
   query<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>;
   transaction<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T>;
@@ -89,6 +92,7 @@ async function isDirect(pool: PoolLike): Promise<boolean> {
 export class PooledDatabase implements Database {
   readonly schema: string;
   readonly bodies: StepBodies;
+  outputs: StepOutputs;
   readonly #texts = new Map<string, string>();
   #direct: boolean | undefined;
 
@@ -100,6 +104,7 @@ export class PooledDatabase implements Database {
   ) {
     this.schema = quoteSchema(schemaName);
     this.bodies = new StepBodies(codec);
+    this.outputs = new StepOutputs(this.bodies);
   }
 
   async query<Row extends object>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> {

@@ -79,7 +79,7 @@ export async function findRead(
   return { existing: found === null ? undefined : toRecord({ ...row, key: found }, database) };
 }
 
-function toRecord(row: StepRow, { bodies }: Database): StepRecord {
+function toRecord(row: StepRow, { bodies, outputs }: Database): StepRecord {
   // Decoded when asked for: what only looks at states needs no codec.
   const body = (stored: Buffer | null) => (stored === null ? undefined : bodies.fromStored(stored));
   return {
@@ -106,7 +106,7 @@ function toRecord(row: StepRow, { bodies }: Database): StepRecord {
       return body(row.input);
     },
     get output() {
-      return body(row.output);
+      return row.output === null ? undefined : outputs.fromStored(row.output);
     },
     failure: row.error ?? undefined,
     usage: toUsage(row),

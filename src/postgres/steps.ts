@@ -222,12 +222,12 @@ export async function recordRead(
 ): Promise<{ output: string } | Refused> {
   const [row] = await database.query<{ leased: number; made: number }>("record_read", RECORD_READ, [
     ...intentValues(database, ticket, intent),
-    database.bodies.toStored(output),
+    await database.outputs.toStored(output, ticket),
     tookMs,
   ]);
   if (row?.made === 1) return { output };
   const existing = await findStep(database, intent.key);
-  if (existing?.output !== undefined) return { output: existing.output };
+  if (existing?.output !== undefined) return { output: await existing.output.read() };
   if (row?.leased !== 1) return whyRefused(database, ticket);
   // An equal call of the same run waits in the ledger for a far time: that wait stands, and this answer is good.
   return existing !== undefined ? { output } : { lost: "lease" };

@@ -28,6 +28,7 @@ export async function openHost(ledger: Ledger, threadId: string): Promise<StepHo
     ticket: answer.ticket,
     signal: new AbortController().signal,
     open: new Map(),
+    artifacts: unexpected("uses artifacts"),
     barrier: async () => {},
     relationTo: async () => "passed",
     overtakenWrite: async () => undefined,

@@ -133,6 +133,9 @@ export class Worker {
       ledger,
       ticket: this.ticket,
       signal: this.#controller.signal,
+      artifacts: () => {
+        throw new Error("The model has no artifacts.");
+      },
       open: new Map(),
       barrier: async () => {},
       relationTo: async () => "passed",

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { applyEdit } from "../../../graphs/codeMigration/applyEdit.js";
-import { compensate } from "../../../src/index.js";
+import { type Artifacts, compensate } from "../../../src/index.js";
 import { gitIn, migrationHarness, PACKAGE } from "./harness.js";
 
 const at = await migrationHarness();
@@ -92,7 +92,7 @@ test("commits an edit once, whoever applies it again under its key, and keeps tw
   const repository = at.repository(PACKAGE);
   const { base } = await at.migrate("once", { repository });
   const tree = at.treeOf("once");
-  const context = { attempt: 1, signal: new AbortController().signal };
+  const context = { attempt: 1, signal: new AbortController().signal, artifacts: {} as Artifacts };
   const edit = (path: string) => ({ migration: tree.name, path, text: `// ${path}\n`, message: `Edit ${path}` });
   const keys = ["a", "b", "c", "a", "b", "c"];
   const receipts = await Promise.all(

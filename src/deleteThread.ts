@@ -8,6 +8,7 @@ import { liveRunsOf } from "./langgraph/liveRuns.js";
 import { databaseOf } from "./openLedger.js";
 import { innerThreadsOf, requestDeletion } from "./postgres/deletions.js";
 import { listThreads } from "./postgres/runs.js";
+import { sweepArtifactsOf } from "./sweep/artifacts.js";
 
 export interface DeleteAnswer {
   /**
@@ -53,5 +54,7 @@ export async function deleteThread(ledger: Ledger, request: { threadId: string; 
   const [thread] = await listThreads(database, { threadId, limit: 1 });
   if (thread?.cancel !== undefined) liveRunsOf(ledger).cancel(threadId, thread.cancel);
   const { purged, ...answer } = await purgeThread(database, threadId);
+  // Its artifacts go too, unless others keep them. A store that is away is swept when it is back.
+  if (purged) await sweepArtifactsOf(database).catch(() => undefined);
   return { result: purged ? "deleted" : "waits", applied: true, ...none, ...answer };
 }

@@ -25,7 +25,7 @@
  */
 
 export { folderArtifacts } from "./artifactFolder.js";
-export { artifactsOf, type SweptArtifacts, sweepArtifacts } from "./artifacts.js";
+export { artifactsOf, sweepArtifacts } from "./artifacts.js";
 export { type CancelAnswer, cancelRun } from "./cancelRun.js";
 export type {
   Answer,
@@ -116,6 +116,7 @@ export { type PruneReport, type PruneRequest, prune } from "./prune.js";
 export { type RaiseRequest, raiseBudget } from "./raiseBudget.js";
 export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
 export type { Alert } from "./sweep/alerts.js";
+export type { SweptArtifacts } from "./sweep/artifacts.js";
 export {
   decideByWebhook,
   deliverOutbox,

@@ -14,8 +14,13 @@ import { checkPrices, type ModelPrice } from "./core/price.js";
 import { checkUrl, configuredDatabase, type DatabaseAddress, findDatabase } from "./findDatabase.js";
 import { LEDGER_PARTS, type Ledger } from "./langgraph/ledger.js";
 import { postgresArtifacts } from "./postgres/artifactChunks.js";
-import { createArtifactIndex } from "./postgres/artifacts.js";
-import { createApprovalLedger, createBudgets, createRunLedger, createStepLedger } from "./postgres/ledger.js";
+import {
+  createApprovalLedger,
+  createArtifacts,
+  createBudgets,
+  createRunLedger,
+  createStepLedger,
+} from "./postgres/ledger.js";
 import { migrate } from "./postgres/migrate.js";
 import { createPool, PooledDatabase, type PoolLike, quoteSchema } from "./postgres/pool.js";
 import { type Alert, watchDatabase } from "./sweep/alerts.js";
@@ -165,7 +170,9 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
   const keepOutputs = (opened: OpenedDatabase) => {
     const { database } = opened;
     const overBytes = options.artifacts?.outputsOverBytes ?? LARGE_OUTPUT_BYTES;
-    database.outputs = new StepOutputs(database.bodies, { parts: artifactsOf(database), overBytes });
+    const parts = artifactsOf(database);
+    database.outputs = new StepOutputs(database.bodies, { parts, overBytes });
+    database.artifactStores = parts.stores;
     return opened;
   };
   let closed = false;
@@ -251,7 +258,7 @@ function checkArtifactOptions(options: ArtifactOptions | undefined): void {
 function artifactsIn(database: PooledDatabase, namespace: string, store: ArtifactStore | undefined): ArtifactParts {
   const own = postgresArtifacts(database);
   const stores = store === undefined ? [own] : [store, own];
-  return { index: createArtifactIndex(database, namespace), store: store ?? own, stores };
+  return { index: createArtifacts(database, namespace), store: store ?? own, stores };
 }
 
 interface OpenedDatabase {

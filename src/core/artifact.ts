@@ -73,8 +73,11 @@ export interface ArtifactPlace {
   readonly bytes: number;
 }
 
-/** Who an artifact is kept for: a thread, by its id or by one of its steps; undefined: whoever holds the reference, for a while. */
-export type ArtifactOwner = { readonly threadId: string } | { readonly stepKey: string } | undefined;
+/**
+ * Who an artifact is kept for: a thread, by its id or by one of its steps; `holder`: whoever has the reference, for a while;
+ * undefined: nobody, who only looks.
+ */
+export type ArtifactOwner = { readonly threadId: string } | { readonly stepKey: string } | "holder" | undefined;
 
 /** The index of what is stored. Laws: see ledger.ts, 1 and 4. */
 export interface ArtifactIndex {
@@ -95,7 +98,7 @@ export interface ArtifactIndex {
     owner: ArtifactOwner,
     instead: string | undefined,
   ): Promise<ArtifactPlace | undefined>;
-  /** The location is no artifact's: it is removed as soon as somebody sweeps. */
+  /** The location is nobody's, and the store has nothing there any more. */
   abandon(location: string): Promise<void>;
 }
 

@@ -98,7 +98,7 @@ export async function putArtifact(
   parts: ArtifactParts,
   source: ArtifactSource,
   options: PutOptions,
-  { owner, signal }: ArtifactUse,
+  { owner = "holder", signal }: ArtifactUse,
 ): Promise<ArtifactRef> {
   const { index, store } = parts;
   signal?.throwIfAborted();

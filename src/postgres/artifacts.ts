@@ -1,6 +1,5 @@
 // The index of artifacts, and who keeps them. An upload is a row before its first byte and the artifact is a row after its
 // last, so that a death on the way leaves a location that is known to be garbage, and never a reference to half of it.
-import type pg from "pg";
 import type { ArtifactIndex, ArtifactOwner, ArtifactPlace } from "../core/artifact.js";
 import type { Database } from "./pool.js";
 import { hexToBytes, NOW } from "./stepRows.js";
@@ -14,10 +13,11 @@ function digestBytes(digest: string): Buffer {
   return hexToBytes(digest.slice("sha256:".length));
 }
 
-/** An owner's thread, or the step that names it; null twice for nobody's. */
-function ownerValues(owner: ArtifactOwner): [string | null, Buffer | null] {
-  if (owner === undefined) return [null, null];
-  return "threadId" in owner ? [owner.threadId, null] : [null, hexToBytes(owner.stepKey)];
+/** An owner's thread, or the step that names it, or for how long it is held for anybody. */
+function ownerValues(owner: ArtifactOwner): [threadId: string | null, stepKey: Buffer | null, holdMs: number | null] {
+  if (owner === undefined) return [null, null, null];
+  if (owner === "holder") return [null, null, HOLD_MS];
+  return "threadId" in owner ? [owner.threadId, null, null] : [null, hexToBytes(owner.stepKey), null];
 }
 
 // $3 is a thread, $4 one of its steps, $5 for how long nobody's is held.
@@ -37,8 +37,8 @@ found as (
 ),
 held as (
   update {schema}.artifacts a set held_until = ${HELD} from found, at
-  where a.namespace = $1 and a.digest = $2 and not exists (select 1 from owner)
-    and found.held_until < at.now + make_interval(secs => $5::bigint / 2000.0)
+  where a.namespace = $1 and a.digest = $2 and $5::bigint is not null
+    and coalesce(found.held_until < at.now + make_interval(secs => $5::bigint / 2000.0), true)
 ),
 kept as (
   insert into {schema}.artifact_refs (thread_id, namespace, digest, at)
@@ -66,7 +66,7 @@ mine as (
 made as (
   insert into {schema}.artifacts as a (namespace, digest, bytes, store, location, held_until, created_at)
   select $1::text, $2::bytea, $7::bigint, $8::text, mine.location,
-    case when exists (select 1 from owner) then at.now else ${HELD} end, at.now
+    ${HELD}, at.now
   from mine, at
   on conflict (namespace, digest) do update set held_until = greatest(a.held_until, excluded.held_until),
     location = case when a.location = $9::uuid then excluded.location else a.location end,
@@ -104,8 +104,12 @@ export async function keepArtifacts(
   digests: readonly string[],
   owner: ArtifactOwner,
 ): Promise<void> {
-  if (digests.length === 0 || owner === undefined) return;
-  await database.query("keep_artifacts", KEEP_IT, [namespace, digests.map(digestBytes), ...ownerValues(owner)]);
+  if (digests.length === 0) return;
+  await database.query("keep_artifacts", KEEP_IT, [
+    namespace,
+    digests.map(digestBytes),
+    ...ownerValues(owner).slice(0, 2),
+  ]);
 }
 
 export function createArtifactIndex(database: Database, namespace: string): ArtifactIndex {
@@ -129,21 +133,19 @@ export function createArtifactIndex(database: Database, namespace: string): Arti
       return rows.length > 0;
     },
     find: async (digest, owner, of = namespace) => {
-      const values = [of, digestBytes(digest), ...ownerValues(owner), HOLD_MS];
+      const values = [of, digestBytes(digest), ...ownerValues(owner)];
       return toPlace((await database.query<PlaceRow>("artifact_find", FIND, values))[0]);
     },
     commit: async (digest, { kind, location, bytes }, owner, instead) => {
       const key = [namespace, digestBytes(digest)];
-      const values = [...key, ...ownerValues(owner), HOLD_MS, location, bytes, kind, instead ?? null];
+      const values = [...key, ...ownerValues(owner), location, bytes, kind, instead ?? null];
       const [made] = await database.query<PlaceRow>("artifact_commit", COMMIT, values);
       // Our own commit may have been made with its answer lost (G20), and a replacement's location is this one by then.
       const place = toPlace(made ?? (await findRow(database, key)));
       if (place === undefined || (made === undefined && place.location !== location)) return undefined;
       return place;
     },
-    abandon: async (location) => {
-      await database.query("artifact_abandon", "delete from {schema}.artifact_uploads where location = $1", [location]);
-    },
+    abandon: (location) => abandonLocation(database, location),
   };
 }
 
@@ -156,22 +158,20 @@ async function findRow(database: Database, key: readonly unknown[]): Promise<Pla
   return row;
 }
 
-/**
- * The artifacts of a thread are no longer kept for it. Those that no other thread keeps go with the next sweep. For whoever deletes
- * the thread, in the same transaction.
- */
-export async function forgetArtifacts(client: pg.ClientBase, schema: string, threadId: string): Promise<void> {
-  await client.query(`delete from ${schema}.artifact_refs where thread_id = $1`, [threadId]);
-}
+/** Artifacts are no longer kept for the thread $1. Those that nobody else keeps go with the next sweep. */
+export const FORGET_ARTIFACTS = [
+  `update {schema}.artifacts a set held_until = greatest(a.held_until, at.now)
+   from {schema}.artifact_refs r, (select {schema}.ledger_now() as now) at
+   where r.thread_id = $1 and a.namespace = r.namespace and a.digest = r.digest`,
+  "delete from {schema}.artifact_refs where thread_id = $1",
+];
 
 /** So many at once: a sweep holds its locks for milliseconds. */
 const BATCH = 100;
 
 const CANDIDATES = `
 select a.namespace, a.digest from {schema}.artifacts a, (select {schema}.ledger_now() as now) at
-where a.held_until <= at.now and not exists (
-  select 1 from {schema}.artifact_refs r where r.namespace = a.namespace and r.digest = a.digest
-) order by a.held_until limit ${BATCH} for update of a skip locked`;
+where a.held_until <= at.now order by a.held_until limit ${BATCH} for update of a skip locked`;
 
 // Another statement than the one that locked them: it sees the references that were made before the lock.
 const DROP = `
@@ -185,6 +185,10 @@ dropped as (
   insert into {schema}.artifact_uploads (location, store, alive_until) select location, store, '-infinity' from gone
 )
 select count(*)::int as count, coalesce(sum(bytes), 0)::bigint as bytes from gone`;
+
+const KEPT = `
+update {schema}.artifacts a set held_until = null from unnest($1::text[], $2::bytea[]) c (namespace, digest)
+where a.namespace = c.namespace and a.digest = c.digest`;
 
 export interface DroppedArtifacts {
   readonly count: number;
@@ -201,13 +205,19 @@ export async function dropUnkept(database: Database): Promise<DroppedArtifacts> 
       if (rows.length === 0) return { candidates: 0, count: 0, bytes: 0 };
       const values = [rows.map(({ namespace }) => namespace), rows.map(({ digest }) => digest)];
       const dropped = await client.query<{ count: number; bytes: string }>(sql(DROP), values);
+      await client.query(sql(KEPT), values);
       const [row] = dropped.rows;
       return { candidates: rows.length, count: row?.count ?? 0, bytes: Number(row?.bytes ?? 0) };
     });
     count += found.count;
     bytes += found.bytes;
-    if (found.candidates < BATCH || found.count === 0) return { count, bytes };
+    if (found.candidates < BATCH) return { count, bytes };
   }
+}
+
+/** The location is nothing's: the store has nothing there, or what it has is nobody's. */
+export async function abandonLocation(database: Database, location: string): Promise<void> {
+  await database.query("artifact_abandon", "delete from {schema}.artifact_uploads where location = $1", [location]);
 }
 
 /** Locations that are garbage, of one kind of store. */

@@ -2,6 +2,7 @@
 // and nothing of it is in doubt. What is left is the thread's generation and epoch, and that its writes were made.
 import type pg from "pg";
 import { plainText } from "../core/failure.js";
+import { FORGET_ARTIFACTS } from "./artifacts.js";
 import { AMOUNTS } from "./budgetRows.js";
 import type { Database } from "./pool.js";
 
@@ -143,6 +144,7 @@ const DELETES = [
   "delete from {schema}.budgets where thread_id = $1",
   "delete from {schema}.budget_positions where thread_id = $1",
   "delete from {schema}.thread_events where thread_id = $1",
+  ...FORGET_ARTIFACTS,
   "delete from {schema}.heads where thread_id = $1",
   "delete from {schema}.wakes where thread_id = $1",
   `update {schema}.starts set deleted_thread_id = thread_id, thread_id = null, input = '', input_hash = '', tenant = null

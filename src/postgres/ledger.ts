@@ -2,13 +2,13 @@
 // beside their tables.
 
 import type { ApprovalLedger } from "../core/approval.js";
-import { type ArtifactOwner, digestsIn } from "../core/artifact.js";
+import { type ArtifactIndex, type ArtifactOwner, digestsIn } from "../core/artifact.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { DatabaseError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
 import { createApprovals } from "./approvals.js";
-import { keepArtifacts } from "./artifacts.js";
+import { createArtifactIndex, keepArtifacts } from "./artifacts.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { cancelOfRun } from "./cancels.js";
@@ -46,6 +46,10 @@ export function createBudgets(database: Database): BudgetLedger {
 
 export function createApprovalLedger(database: Database): ApprovalLedger {
   return guarded(createApprovals(database));
+}
+
+export function createArtifacts(database: Database, namespace: string): ArtifactIndex {
+  return guarded(createArtifactIndex(database, namespace));
 }
 
 export function createStepLedger(database: Database, namespace: string): StepLedger {

@@ -2,6 +2,7 @@
 // of the ledger may be sent twice with the same result, so a statement whose connection broke is sent again: the
 // answer to a lost COMMIT is to look, not to guess (G20).
 import pg from "pg";
+import type { ArtifactStore } from "../core/artifact.js";
 import { type BodyCodec, StepBodies } from "../core/bodyCodec.js";
 import { DatabaseError, InvalidOptionError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
@@ -93,6 +94,8 @@ export class PooledDatabase implements Database {
   readonly schema: string;
   readonly bodies: StepBodies;
   outputs: StepOutputs;
+  /** The stores that this process can reach. */
+  artifactStores: readonly ArtifactStore[] = [];
   readonly #texts = new Map<string, string>();
   #direct: boolean | undefined;
 

@@ -5,6 +5,7 @@ import { sweepApprovals } from "../postgres/approvalTimes.js";
 import { sweepDeadlines } from "../postgres/deadlines.js";
 import { wakeDeadRuns } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { sweepArtifactsOf } from "./artifacts.js";
 
 export interface Sweep {
   /** As `longhaul worker --json` shows it. */
@@ -18,9 +19,17 @@ async function sweepRequests(database: PooledDatabase): Promise<number> {
   return expired + warned + escalated;
 }
 
+/** Artifacts that nothing refers to, and half ones that nothing ever will. */
+async function sweepArtifacts(database: PooledDatabase): Promise<number> {
+  const { removed, emptied } = await sweepArtifactsOf(database);
+  return Math.max(removed, emptied);
+}
+
 export const SWEEPS: readonly Sweep[] = [
   { name: "approvals", sweep: sweepRequests },
   { name: "deadRuns", sweep: wakeDeadRuns },
   { name: "deadlines", sweep: sweepDeadlines },
   { name: "deletions", sweep: sweepDeletions },
+  // Last: a store may be slow.
+  { name: "artifacts", sweep: sweepArtifacts },
 ];

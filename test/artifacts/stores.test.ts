@@ -157,7 +157,7 @@ describe.each(["postgres", "folder"])("artifacts in the store %s", (kind) => {
     expect((await theirs.read(ref)).toString()).toBe("a secret of a");
   });
 
-  it("of no thread are kept for a day, and longer when they are put or opened again", async () => {
+  it("of no thread are kept for a day, and longer when they are put again", async () => {
     const ledger = db.openLedger({ ...options, namespace: "holding" });
     const artifacts = artifactsOf(ledger);
     const forgotten = await artifacts.put("forgotten");

@@ -9,13 +9,14 @@ create table {schema}.artifacts (
   bytes bigint not null check (bytes >= 0),
   store text not null,
   location uuid not null,
-  -- Kept until then although no thread names it: whoever put it hands it on.
-  held_until timestamptz not null,
+  -- Kept until then although no thread may name it: whoever put it hands it on. Then a sweep looks who keeps it. Null: threads
+  -- do, and nobody looks until one of them is deleted.
+  held_until timestamptz,
   created_at timestamptz not null,
   primary key (namespace, digest)
 );
--- The sweep: those that were held for nobody in particular.
-create index artifacts_by_hold on {schema}.artifacts (held_until);
+-- The sweep: those that somebody must look at. Few rows at any time.
+create index artifacts_by_hold on {schema}.artifacts (held_until) where held_until is not null;
 
 -- Threads keep artifacts: those that they put, opened, or have in a step's input or output. Deleted with the thread.
 create table {schema}.artifact_refs (

@@ -18,6 +18,7 @@ import {
   createApprovalLedger,
   createArtifacts,
   createBudgets,
+  createPinLedger,
   createRunLedger,
   createStepLedger,
 } from "./postgres/ledger.js";
@@ -194,6 +195,7 @@ export function openLedger(options: LedgerOptions = {}): Ledger {
     runs: createRunLedger(database),
     budgets: createBudgets(database),
     approvals: createApprovalLedger(database),
+    pins: createPinLedger(database, namespace),
   });
   const sweeper = new ServerSweeper(open);
   const ledger: OpenedLedger = {

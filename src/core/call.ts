@@ -26,6 +26,8 @@ export interface StepCall<O> {
   readonly classify?: Classifier | undefined;
   readonly onUnknown?: "pause" | "throw" | undefined;
   readonly codec?: Codec;
+  /** Brings the output of an older version into the form of this one. */
+  readonly migrateOutput?: ((output: unknown, from: string) => Promise<O>) | undefined;
   readonly usageOf?: (output: O) => Usage | undefined;
   /** What the call may take, where limits count it. */
   readonly spends?: (() => Promise<Amounts>) | undefined;

@@ -76,6 +76,12 @@ export class InputConflictError extends LonghaulError {
   override readonly status = 409;
 }
 
+/** A tool has another meaning than the one that its version, or the thread, is held to. Nothing was called. */
+export class ToolDriftError extends LonghaulError {
+  readonly code = "TOOL_DRIFT";
+  override readonly status = 409;
+}
+
 /** A limit of a budget is reached (`onExceeded: "fail"`). Nothing was sent. */
 export class BudgetExceededError extends LonghaulError {
   readonly code = "BUDGET_EXCEEDED";

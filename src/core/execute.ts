@@ -236,7 +236,11 @@ async function meetRunning(host: StepHost, record: StepRecord): Promise<Met> {
 }
 
 async function replay<O>(call: StepCall<O>, host: StepHost, record: StepRecord): Promise<O> {
-  const output = (await record.output?.read()) ?? "null";
+  const stored = (await record.output?.read()) ?? "null";
   announce("replayed", call, host, record.usage);
-  return codecOf(call).decode(output) as O;
+  const output = codecOf(call).decode(stored);
+  const { migrateOutput, intent } = call;
+  if (migrateOutput === undefined || record.version === undefined || record.version === intent.version)
+    return output as O;
+  return migrateOutput(output, record.version);
 }

@@ -7,14 +7,16 @@ import { type Amounts, NOTHING } from "../core/budget.js";
 import type { CallFacts, StepCall } from "../core/call.js";
 import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
-import { DatabaseError, DurabilityBarrierError, InvalidOptionError, StepUsageError } from "../core/errors.js";
+import { InvalidOptionError, StepUsageError } from "../core/errors.js";
 import { executeStep } from "../core/execute.js";
 import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import type { StepIntent } from "../core/ledger.js";
 import { knownOptions } from "../core/options.js";
 import { UNDO_SUFFIX } from "../core/saga.js";
 import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
+import { toolVersion } from "../core/version.js";
 import { type BudgetView, UNLIMITED } from "./budgetView.js";
+import { leftBy } from "./leftBy.js";
 import {
   checkEffectOptions,
   EFFECT_OPTIONS,
@@ -23,6 +25,7 @@ import {
   type Operation,
   type RetryOptions,
 } from "./operation.js";
+import { usePinned, useValues } from "./pins.js";
 import type { Place } from "./place.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
@@ -108,6 +111,17 @@ export function stepsAt(place: Place, scope: StepScope): Step {
         input,
         run: (context) => operation.run(input, context),
         options: { ...pickEffect(operation), ...given(options) },
+        before: async () => {
+          await usePinned(place, scope, {
+            pinned: { kind: "tool", ...toolVersion(operation.name, operation.version, { effect: operation.effect }) },
+            migrates: operation.migrate !== undefined,
+            skippable: false,
+          });
+        },
+        migrateOutput: async (output, from) => {
+          const change = operation.migrate?.output;
+          return change === undefined ? (output as never) : change(output, from);
+        },
       });
     },
   };
@@ -140,6 +154,10 @@ function pickEffect<I, O>(operation: Operation<I, O>): Partial<EffectOptions<I, 
 
 interface NamedStep<I, O> {
   readonly name: string;
+  /** What must be settled first, such as which version of an operation the thread is held to. */
+  readonly before?: () => Promise<void>;
+  /** Brings the output of an older version into the form of this one. */
+  readonly migrateOutput?: (output: unknown, from: string) => Promise<O>;
   readonly version?: string;
   readonly input: I;
   readonly run: (context: StepContext) => Promise<O>;
@@ -202,9 +220,14 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     ...(step.usageOf === undefined ? {} : { usageOf: step.usageOf }),
     spends: step.spends ?? (step.kind === "tool" ? async () => ONE_TOOL_CALL : undefined),
     about: step.about,
+    migrateOutput: step.migrateOutput,
   };
   const keyed = key !== undefined || step.callSite !== undefined;
-  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, () => leaving(place, scope, call));
+  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, async () => {
+    await useValues(place, scope);
+    await step.before?.();
+    return leaving(place, scope, call);
+  });
 }
 
 /** @internal Something took the pause of `interrupt()` for an error, and its question was never answered. */
@@ -235,16 +258,10 @@ async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Pr
     const execute = () => executeStep(call, host);
     return await (place.purse === undefined ? execute() : place.purse.time.working(execute));
   } catch (error) {
-    const { run } = place;
-    const left = run.lost !== undefined ? run.leave() : isUnrecorded(error) ? run.unrecorded(error) : error;
+    const left = leftBy(place, error);
     if (host.isControlFlow(left)) scope.leave(left);
     throw left;
   }
-}
-
-/** @internal The ledger could not be reached. */
-export function isUnrecorded(error: unknown): error is Error {
-  return error instanceof DatabaseError || error instanceof DurabilityBarrierError;
 }
 
 /** The first 64 bits of a hash over everything about a write that an edit of the thread leaves as it was. */

@@ -20,7 +20,7 @@ import { guardNodes } from "./guardNodes.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
 import { warnOfRetriedNodes } from "./retryLayers.js";
-import type { ToolRegistry } from "./toolRegistry.js";
+import { olderOf, type ToolRegistry } from "./toolRegistry.js";
 
 export interface DurableOptions {
   readonly ledger: Ledger;
@@ -53,6 +53,15 @@ export interface DurableOptions {
    * resumeAs: ({ langgraph_auth_user: user }) => user && { by: user.identity, roles: user.roles }
    */
   readonly resumeAs?: ResumeAs;
+  /**
+   * What a thread is held to besides its tools, by name: the version of a prompt, a model route, a policy, a hash of the code.
+   * A thread that meets another value waits for a person before its next step, unless both are semantic versions and the
+   * change is a compatible one.
+   *
+   * @example
+   * pins: { prompt: "2.1.0", model: "gpt-4.1-mini", policy: sha256(policyText) }
+   */
+  readonly pins?: Readonly<Record<string, string>>;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -122,8 +131,9 @@ function isDurableOn(ledger: Ledger, graph: Compiled): boolean {
 function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, effects: Effects): Compiled {
   checkGraph(given);
   warnOfRetriedNodes(given);
-  const { ledger, onFork = "ask", budget, name, resumeAs } = options;
-  const settings = { ledger, onFork, effects, budget, name, resumeAs };
+  const { ledger, onFork = "ask", budget, name, resumeAs, tools, pins = {} } = options;
+  const olderTools = tools === undefined ? new Map<string, object>() : olderOf(tools);
+  const settings = { ledger, onFork, effects, budget, name, resumeAs, olderTools, pins: { ...pins } };
   const guarded = guardNodes(copy);
   const ending = budget?.wrapUp === undefined ? guarded : endAtLimits(guarded, budget.wrapUp);
   return makeDurable(ending, settings, given.checkpointer);
@@ -133,14 +143,17 @@ function checkOptions(options: DurableOptions): void {
   if (options?.ledger?.[LEDGER_PARTS] === undefined) {
     throw new InvalidOptionError("Expected `ledger` to be what openLedger() returned.");
   }
-  for (const name of ["pins"] as const) {
-    if (name in options) {
-      throw new InvalidOptionError(
-        `The option \`${name}\` is not supported by this version. Leave it out: a limit that is not kept is worse than none.`,
-      );
-    }
-  }
-  knownOptions("durableGraph", options, ["ledger", "operations", "tools", "onFork", "budget", "name", "resumeAs"]);
+  knownOptions("durableGraph", options, [
+    "ledger",
+    "operations",
+    "tools",
+    "onFork",
+    "budget",
+    "name",
+    "resumeAs",
+    "pins",
+  ]);
+  checkPins(options.pins);
   if (options.resumeAs !== undefined && typeof options.resumeAs !== "function")
     throw new InvalidOptionError("Expected `resumeAs` to be a function of the run's configurable.");
   if (options.name !== undefined) checkId("name", options.name);
@@ -148,6 +161,15 @@ function checkOptions(options: DurableOptions): void {
   if (options.onFork !== undefined && options.onFork !== "ask" && options.onFork !== "run") {
     throw new InvalidOptionError(`Expected \`onFork\` to be "ask" or "run", got ${JSON.stringify(options.onFork)}.`);
   }
+}
+
+function checkPins(pins: unknown): void {
+  if (pins === undefined) return;
+  const isText = (value: unknown) => typeof value === "string" && value !== "" && value.length <= 500;
+  if (typeof pins === "object" && pins !== null && !Array.isArray(pins) && Object.values(pins).every(isText)) return;
+  throw new InvalidOptionError(
+    'Expected `pins` to be texts of at most 500 characters by name, such as { prompt: "1.2.0", model: "gpt-4.1-mini" }.',
+  );
 }
 
 function checkGraph(graph: Compiled): void {

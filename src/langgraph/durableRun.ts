@@ -65,6 +65,8 @@ export interface RunSettings {
   readonly budget: ThreadBudget | undefined;
   readonly name: string | undefined;
   readonly resumeAs: ResumeAs | undefined;
+  readonly olderTools: ReadonlyMap<string, object>;
+  readonly pins: Readonly<Record<string, string>>;
 }
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
@@ -142,6 +144,8 @@ async function* holdThread(
   const run = await takeThread(ledger, threadId, options, of);
   run.onFork = settings.onFork;
   run.effects = settings.effects;
+  run.olderTools = settings.olderTools;
+  run.values = settings.pins;
   run.span = span;
   let failure: unknown;
   try {

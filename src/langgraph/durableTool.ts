@@ -8,10 +8,12 @@ import type { ApprovalPolicy } from "../core/approval.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
 import type { Effect } from "../core/step.js";
+import { checkVersion, type ToolHints } from "../core/version.js";
 import type { ActionPolicy } from "./actionPolicy.js";
 import { performStep } from "./durable.js";
 import { messageCodec } from "./messageCodec.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
+import { outputMigration, pinnedCall, type ToolMigration } from "./pinnedTool.js";
 import { locate, scopeOf } from "./runtime.js";
 import { allowedInput, checkToolApproval } from "./toolApproval.js";
 import { RECORDED } from "./unrecordedCalls.js";
@@ -37,6 +39,12 @@ export interface DurableToolOptions<I, O> extends EffectOptions<I, O> {
   readonly version: string;
   /** `none`: the tool runs a graph or a durable model, or only touches state; its own call is not recorded. */
   readonly effect: Effect | "none";
+  /** Lets threads that were begun with another version go on with this one. */
+  readonly migrate?: ToolMigration<I, O>;
+  /** Schema of the output, zod or JSON Schema: part of what the version means. @default anything */
+  readonly output?: object;
+  /** Whether it changes anything, and whether for good. @default what an MCP server says of it */
+  readonly hints?: ToolHints;
   /**
    * A person must allow each call, or each for whose input `when` says so, before anything is sent. A call that is not
    * allowed gives the model a message that says so and why; the calls beside it go on.
@@ -97,6 +105,8 @@ export function durableTool<T extends StructuredToolInterface>(
     enumerable: true,
   });
   const original = tool as unknown as CallableTool;
+  const { migrate, output, hints } = options;
+  const declared = { version, effect, output, hints, migrate: migrate as ToolMigration<unknown, unknown> | undefined };
   const call = async (given: unknown, manager: unknown, config: ToolConfig): Promise<unknown> => {
     const place = locate(config, `The durable tool "${tool.name}"`);
     // Some providers send an empty id, which tells nothing apart.
@@ -117,10 +127,12 @@ export function durableTool<T extends StructuredToolInterface>(
       codec: messageCodec,
       run: async () => failOnErrorMessage(tool.name, await original._call.call(tool, input, manager, config)),
       options: options as Partial<EffectOptions<unknown, unknown>>,
+      migrateOutput: outputMigration(tool, declared),
       ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}`, about: { toolCallId: callSite } }),
     });
   };
   Object.defineProperty(copy, "_call", { value: call, configurable: true });
+  Object.defineProperty(copy, "call", { value: pinnedCall(tool, declared), configurable: true });
   return copy;
 }
 
@@ -139,9 +151,7 @@ function checkToolOptions<T extends StructuredToolInterface>(
 export function checkDeclaration<I, O>(what: string, options: DurableToolOptions<I, O>): void {
   if (typeof options !== "object" || options === null)
     throw new InvalidOptionError(`Expected what is declared of ${what} to be an object, got ${String(options)}.`);
-  if (typeof options.version !== "string" || options.version === "") {
-    throw new InvalidOptionError(`Expected \`version\` of ${what} to be a non-empty string such as "1.0.0".`);
-  }
+  checkVersion(what, options.version);
   if (options.effect !== "read" && options.effect !== "write" && options.effect !== "none") {
     throw new InvalidOptionError(
       `Expected \`effect\` of ${what} to be "read", "write" or "none", got ${JSON.stringify(options.effect)}.`,
@@ -152,8 +162,20 @@ export function checkDeclaration<I, O>(what: string, options: DurableToolOptions
       `The ${what} cannot have \`onUnknown: "throw"\`: the error would become a message, and the model would call again. Leave it out: the graph pauses.`,
     );
   }
-  knownOptions(what, options, ["version", "effect", "approval", ...EFFECT_OPTIONS]);
+  knownOptions(what, options, ["version", "effect", "approval", "migrate", "output", "hints", ...EFFECT_OPTIONS]);
+  checkMigration(what, options.migrate);
   checkEffectOptions(what, options);
+}
+
+function checkMigration(what: string, migrate: unknown): void {
+  if (migrate === undefined) return;
+  const { input, output, ...rest } = (typeof migrate === "object" ? migrate : {}) as Partial<Record<string, unknown>>;
+  const isFunction = (value: unknown) => value === undefined || typeof value === "function";
+  const given = input !== undefined || output !== undefined;
+  if (given && isFunction(input) && isFunction(output) && Object.keys(rest).length === 0) return;
+  throw new InvalidOptionError(
+    `Expected \`migrate\` of ${what} to be { input?, output? }: functions of what an older version left, and of that version.`,
+  );
 }
 
 /** A tool that reports an error as its result has not succeeded, so that result is not recorded as one. */

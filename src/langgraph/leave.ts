@@ -4,6 +4,7 @@
 import { GraphDrained, GraphInterrupt, isGraphBubbleUp, isGraphDrained } from "@langchain/langgraph";
 import type { Exceeded, LimitName } from "../core/budget.js";
 import type { Asked } from "../core/call.js";
+import { DatabaseError, DurabilityBarrierError } from "../core/errors.js";
 import { sha256 } from "../core/key.js";
 import { formatUsd } from "../core/price.js";
 
@@ -152,4 +153,9 @@ function interruptFor({ record, question }: Asked): { id: string; value: object 
     ...(settledFrom === undefined ? {} : { didNotHappenCountsFrom: settledFrom.toISOString() }),
   };
   return { id: key.slice(0, 32), value };
+}
+
+/** The ledger could not be reached. */
+export function isUnrecorded(error: unknown): error is Error {
+  return error instanceof DatabaseError || error instanceof DurabilityBarrierError;
 }

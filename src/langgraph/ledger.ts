@@ -8,6 +8,7 @@ import type { BudgetLedger } from "../core/budget.js";
 import type { LonghaulError } from "../core/errors.js";
 import type { RunLedger, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import type { Prices } from "../core/price.js";
+import type { PinLedger } from "../core/version.js";
 
 /** A run as its checkpointer sees it: may it still write? */
 export interface RunBinding {
@@ -47,6 +48,7 @@ export interface LedgerParts {
     readonly budgets: BudgetLedger;
     readonly approvals: ApprovalLedger;
     readonly artifacts: ArtifactParts;
+    readonly pins: PinLedger;
   }>;
   /** The artifacts of whoever uses them. */
   artifacts(use: ArtifactUse): Artifacts;

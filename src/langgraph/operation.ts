@@ -8,6 +8,7 @@ import type { LookupAnswer } from "../core/lookup.js";
 import { knownOptions } from "../core/options.js";
 import { type Classifier, checkRetry, type RetryPolicy } from "../core/retry.js";
 import type { Effect } from "../core/step.js";
+import { checkVersion } from "../core/version.js";
 
 /** Asks the world whether an effect happened. Gets the RECORDED input, and the key that the provider was given. */
 export type LookupFunction<I, O> = (args: {
@@ -65,6 +66,11 @@ export interface AnyOperation {
 }
 
 export interface Operation<I, O> extends AnyOperation, Readonly<EffectOptions<I, O>> {
+  /** Lets threads that were begun with another version go on with this one. */
+  readonly migrate?: {
+    /** Brings an output that an older version recorded into the form of this one. */
+    readonly output?: (output: unknown, from: string) => NoInfer<O> | Promise<NoInfer<O>>;
+  };
   /** One remote call. Hand `idempotencyKey` to the provider and `signal` to the HTTP client. */
   readonly run: (input: I, context: StepContext) => Promise<O>;
 }
@@ -88,11 +94,7 @@ export function operation<I, O>(definition: Operation<I, O>): Operation<I, O> {
   const { name, version, effect } = definition;
   if (typeof name !== "string" || name === "")
     throw new InvalidOptionError("Expected an operation's `name` to be a non-empty string.");
-  if (typeof version !== "string" || version === "") {
-    throw new InvalidOptionError(
-      `Expected \`version\` of operation "${name}" to be a non-empty string such as "1.0.0".`,
-    );
-  }
+  checkVersion(`operation "${name}"`, version);
   if (effect !== "read" && effect !== "write") {
     throw new InvalidOptionError(
       `Expected \`effect\` of operation "${name}" to be "read" or "write", got ${JSON.stringify(effect)}.`,
@@ -100,7 +102,7 @@ export function operation<I, O>(definition: Operation<I, O>): Operation<I, O> {
   }
   if (typeof definition.run !== "function")
     throw new InvalidOptionError(`Expected \`run\` of operation "${name}" to be a function.`);
-  knownOptions(`operation "${name}"`, definition, ["name", "version", "effect", "run", ...EFFECT_OPTIONS]);
+  knownOptions(`operation "${name}"`, definition, ["name", "version", "effect", "run", "migrate", ...EFFECT_OPTIONS]);
   checkEffectOptions(`operation "${name}"`, definition);
   return definition;
 }

@@ -17,8 +17,8 @@ import { sha256 } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./actionPolicy.js";
 import { pauseFor } from "./approvalInterrupt.js";
-import { isUnrecorded } from "./durable.js";
 import { isControlFlow } from "./leave.js";
+import { leftBy } from "./leftBy.js";
 import type { Place } from "./place.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
@@ -89,8 +89,7 @@ async function recorded(place: Place, scope: StepScope, ask: () => Promise<Appro
   try {
     return await ask();
   } catch (error) {
-    const left =
-      place.run.lost !== undefined ? place.run.leave() : isUnrecorded(error) ? place.run.unrecorded(error) : error;
+    const left = leftBy(place, error);
     if (isControlFlow(left)) scope.leave(left);
     throw left;
   }

@@ -18,6 +18,7 @@ import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
 import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
+import type { PinLedger, PinState } from "../core/version.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
 import { drained, drainReason } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
@@ -57,6 +58,9 @@ export class Run implements RunBinding, LiveRun {
   readonly steps: StepLedger;
   readonly budgets: BudgetLedger;
   readonly approvals: ApprovalLedger;
+  readonly pins: PinLedger;
+  /** What the thread is held to, as far as this run has asked. */
+  readonly pinned = new Map<string, Promise<PinState>>();
   readonly onStep: ((event: StepEvent) => void) | undefined;
   /** Set when a task asked to be run again at a later time. */
   dueAt: Date | undefined;
@@ -87,6 +91,10 @@ export class Run implements RunBinding, LiveRun {
   #askingTurn: Promise<unknown> = Promise.resolve();
   /** What the graph declares, by name. */
   effects: Effects = new Map();
+  /** Tools of other versions than the newest, for threads that are held to them. */
+  olderTools: ReadonlyMap<string, object> = new Map();
+  /** What the caller has the thread pinned to besides its tools. */
+  values: Readonly<Record<string, string>> = {};
   #retriesLeft = RETRIES_PER_RUN;
   /** The thread was ordered with an input, which its first run takes. */
   readonly ordered: boolean;
@@ -104,7 +112,7 @@ export class Run implements RunBinding, LiveRun {
   private constructor(
     readonly ledger: Ledger,
     readonly ticket: RunTicket,
-    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger },
+    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger; pins: PinLedger },
     grantedAt: ReturnType<typeof moment>,
     readonly purpose: RunPurpose,
     { ordered, outer }: { ordered: boolean } & Around,
@@ -115,6 +123,7 @@ export class Run implements RunBinding, LiveRun {
     this.steps = ports.steps;
     this.budgets = ports.budgets;
     this.approvals = ports.approvals;
+    this.pins = ports.pins;
     this.onStep = onStep;
     this.#runs = ports.runs;
     this.#lease = holdLease({

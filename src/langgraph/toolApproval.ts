@@ -69,7 +69,7 @@ export async function allowedInput(
   const mayEdit = policy.mayEdit !== false && (raw !== undefined || (await isParsedAsItIs(tool, args)));
   const against =
     action &&
-    (async (asked: unknown) => reasonAgainst(action, ((await parsed(tool, asked)) ?? { input: asked }).input));
+    (async (asked: unknown) => reasonAgainst(action, ((await parsedArgs(tool, asked)) ?? { input: asked }).input));
   const decision = await askAt(place, scopeOf(config, place.position.node), {
     what: `The durable tool "${tool.name}"`,
     request: {
@@ -80,7 +80,7 @@ export async function allowedInput(
     policy: { ...policy, mayEdit },
     toolCallId,
     argsSchema: schemaOf(tool),
-    takes: async (edited) => (await parsed(tool, edited)) !== undefined,
+    takes: async (edited) => (await parsedArgs(tool, edited)) !== undefined,
     against,
   }).catch((error: unknown) => {
     // The model is told, and the calls beside it go on.
@@ -91,14 +91,14 @@ export async function allowedInput(
     return { refusal: toldTheModel(tool, toolCallId ?? "", decision.message) };
   if (!decision.allowed) return { refusal: refusalOf(tool, decision, toolCallId) };
   if (decision.status !== "edited" && raw === undefined) return { input: args };
-  const allowed = await parsed(tool, decision.args);
+  const allowed = await parsedArgs(tool, decision.args);
   if (allowed !== undefined) return allowed;
   throw new InvalidOptionError(`The approved arguments do not fit the schema of the tool "${tool.name}" any more.`);
 }
 
 /** Whether the tool's schema leaves what it has parsed as it is, so that an edit of that can be parsed again. */
 async function isParsedAsItIs(tool: StructuredToolInterface, args: unknown): Promise<boolean> {
-  const again = await parsed(tool, args);
+  const again = await parsedArgs(tool, args);
   return again !== undefined && canonicalJson(again.input) === canonicalJson(args);
 }
 
@@ -113,8 +113,11 @@ function schemaOf(tool: StructuredToolInterface): object | undefined {
   }
 }
 
-/** Edited arguments as the tool takes them; undefined for those it does not take. */
-async function parsed(tool: StructuredToolInterface, args: unknown): Promise<{ input: unknown } | undefined> {
+/** Arguments as the tool takes them; undefined for those it does not take. */
+export async function parsedArgs(
+  tool: StructuredToolInterface,
+  args: unknown,
+): Promise<{ input: unknown } | undefined> {
   const { schema } = tool;
   if (isInteropZodSchema(schema)) {
     const result = await interopSafeParseAsync(schema, args);

@@ -4,7 +4,9 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
+import { compareVersions } from "../core/version.js";
 import { declarationOf } from "./durableTool.js";
+import { olderKey } from "./pins.js";
 
 export interface ToolRegistry<T extends readonly StructuredToolInterface[] = readonly StructuredToolInterface[]> {
   readonly tools: T;
@@ -12,38 +14,60 @@ export interface ToolRegistry<T extends readonly StructuredToolInterface[] = rea
   fingerprint(name: string): string;
 }
 
+const OLDER = Symbol.for("langgraph-longhaul.olderTools");
+
+/** @internal The registered tools that a newer version of the same name stands beside, by name and version. */
+export function olderOf(registry: ToolRegistry): ReadonlyMap<string, object> {
+  return (registry as { [OLDER]?: ReadonlyMap<string, object> })[OLDER] ?? new Map();
+}
+
 /**
- * Registers durable tools under their names.
+ * Registers durable tools under their names. Several versions of one tool may be registered: `tools` then has the newest, which
+ * new threads get, and threads that were begun with an older one can keep it.
  *
- * @throws InvalidOptionError when two tools have one name, or one is not durable.
+ * @throws InvalidOptionError when two tools have one name and version, or one is not durable.
  * @example
- * const registry = toolRegistry([search, createIssue]);
+ * const registry = toolRegistry([search, createIssue, createIssueV1]);
  * const thinker = model.bindTools([...registry.tools]);
  */
 export function toolRegistry<const T extends readonly StructuredToolInterface[]>(tools: T): ToolRegistry<T> {
-  const prints = new Map<string, string>();
+  const newest = new Map<string, StructuredToolInterface>();
+  const older = new Map<string, object>();
   for (const tool of tools) {
-    const declared = declarationOf(tool);
-    if (declared === undefined)
-      throw new InvalidOptionError(
-        `The tool "${tool.name}" is not durable. Wrap it: durableTool(tool, { version, effect }).`,
-      );
-    if (prints.has(tool.name)) throw new InvalidOptionError(`Two tools are called "${tool.name}".`);
-    const schema: unknown = JSON.parse(JSON.stringify(toJsonSchema(tool.schema)));
-    prints.set(
-      tool.name,
-      sha256(canonicalJson({ version: declared.version, effect: declared.effect, schema }, tool.name)),
-    );
+    const version = versionOf(tool);
+    const known = newest.get(tool.name);
+    const order = known === undefined ? 1 : compareVersions(version, versionOf(known));
+    const behind = order > 0 ? known : tool;
+    const key = olderKey(tool.name, behind === undefined ? "" : versionOf(behind));
+    if (order === 0 || older.has(key)) {
+      throw new InvalidOptionError(`Two tools are called "${tool.name}" and have the same version.`);
+    }
+    if (behind !== undefined) older.set(key, behind);
+    if (order > 0) newest.set(tool.name, tool);
   }
-  return {
-    tools,
+  const registry: ToolRegistry<T> = {
+    // Without older versions these are the tools that were given, one for one.
+    tools: (older.size === 0 ? tools : [...newest.values()]) as unknown as T,
     fingerprint: (name) => {
-      const print = prints.get(name);
-      if (print === undefined)
-        throw new NotFoundError(
-          `No tool "${name}" is registered. Registered: ${[...prints.keys()].join(", ") || "none"}.`,
-        );
-      return print;
+      const tool = newest.get(name);
+      if (tool !== undefined) return printOf(tool);
+      const known = [...newest.keys()].join(", ") || "none";
+      throw new NotFoundError(`No tool "${name}" is registered. Registered: ${known}.`);
     },
   };
+  return Object.defineProperty(registry, OLDER, { value: older });
+}
+
+function printOf(tool: StructuredToolInterface): string {
+  const { version, effect } = declarationOf(tool) ?? {};
+  const schema: unknown = JSON.parse(JSON.stringify(toJsonSchema(tool.schema)));
+  return sha256(canonicalJson({ version, effect, schema }, tool.name));
+}
+
+function versionOf(tool: StructuredToolInterface): string {
+  const declared = declarationOf(tool);
+  if (declared !== undefined) return declared.version;
+  throw new InvalidOptionError(
+    `The tool "${tool.name}" is not durable. Wrap it: durableTool(tool, { version, effect }).`,
+  );
 }

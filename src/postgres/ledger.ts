@@ -7,12 +7,14 @@ import type { BudgetLedger } from "../core/budget.js";
 import { DatabaseError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
 import type { RunLedger, StepLedger } from "../core/ledger.js";
+import type { PinLedger } from "../core/version.js";
 import { createApprovals } from "./approvals.js";
 import { createArtifactIndex, keepArtifacts } from "./artifacts.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { cancelOfRun } from "./cancels.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
+import { createPins } from "./pins.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
 import { orderedInput } from "./starts.js";
@@ -42,6 +44,10 @@ function guarded<T extends object>(port: T): T {
 
 export function createBudgets(database: Database): BudgetLedger {
   return guarded(createBudgetLedger(database));
+}
+
+export function createPinLedger(database: Database, namespace: string): PinLedger {
+  return guarded(createPins(database, namespace));
 }
 
 export function createApprovalLedger(database: Database): ApprovalLedger {

@@ -75,8 +75,8 @@ export const charging = ({ worldUrl }: World) =>
     },
   }) as const;
 
-export function declared(world: World) {
-  return durableAgent({ tools: { look: LOOK, charge: charging(world) } });
+export function declared(world: World, version = "1.0.0") {
+  return durableAgent({ tools: { look: { ...LOOK, version }, charge: { ...charging(world), version } } });
 }
 
 type Options = Pick<DurableOptions, "ledger" | "budget">;
@@ -157,7 +157,8 @@ async function mcpAgent(world: World, options: Options) {
     beforeToolCall: ({ name, args }) =>
       name === "charge" ? { args: { ...(args as object), key: currentStep().idempotencyKey } } : {},
   });
-  const middleware = [declared(world)] as const;
+  // Its tools take one argument more.
+  const middleware = [declared(world, "1.1.0")] as const;
   return durableGraph(createAgent({ model: chat(world), tools: await client.getTools(), middleware }), options);
 }
 

@@ -353,7 +353,7 @@ function agent(
         description: `does ${name}`,
         schema: z.object({ n: z.number() }),
       }),
-      { version: "1", effect: "write", ...(approval === undefined ? {} : { approval }) },
+      { version: "1.0.0", effect: "write", ...(approval === undefined ? {} : { approval }) },
     );
   const tools = [
     make("refund", {}),
@@ -506,7 +506,7 @@ describe("an approval that was used", () => {
         description: "pays",
         schema: z.object({ euros: z.number().transform((given) => given * 100) }),
       }),
-      { version: "1", effect: "write", approval: {} },
+      { version: "1.0.0", effect: "write", approval: {} },
     );
     const args = { euros: 5 };
     const builder = new StateGraph(MessagesAnnotation)

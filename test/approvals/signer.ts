@@ -28,7 +28,7 @@ export function signer(ledger: Ledger, pool: pg.Pool, thread: string) {
       description: "signs a contract",
       schema: z.object({ contract: z.string() }),
     }),
-    { version: "1", effect: "write", settleMs: 1, lookup: ({ input }) => lookup(input.contract), approval: {} },
+    { version: "1.0.0", effect: "write", settleMs: 1, lookup: ({ input }) => lookup(input.contract), approval: {} },
   );
   const builder = new StateGraph(State)
     .addNode(

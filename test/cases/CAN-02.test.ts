@@ -31,7 +31,7 @@ describe("CAN-02: a cancel while a POST is in flight", () => {
     let aborted = false;
     const charge = operation<object, { id: string }>({
       name: "charge",
-      version: "1",
+      version: "1.0.0",
       effect: "write",
       run: async (_input, { signal }) => {
         signal.addEventListener("abort", () => {

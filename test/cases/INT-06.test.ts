@@ -230,7 +230,8 @@ function chargeTool(counts: Counts, kind: Tool) {
     return "charged";
   };
   const plain = tool(charge, { name: "charge", description: "Charges.", schema: z.object({}) });
-  return durableTool(plain, { version: "1.0.0", effect: TOOLS[kind] });
+  const version = { none: "1.0.0", read: "1.1.0", write: "2.0.0" }[TOOLS[kind] as string] ?? "1.0.0";
+  return durableTool(plain, { version, effect: TOOLS[kind] });
 }
 
 /** A tools node written by hand: whatever the tool throws becomes a message. */

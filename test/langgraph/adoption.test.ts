@@ -114,7 +114,7 @@ describe("adoption in two lines", () => {
       { ledger },
     );
     expect((await graph.invoke({ n: 3 }, thread("typed"))).log).toEqual(["b3"]);
-    const charge = { name: "x", version: "1", effect: "write" as const, run: async () => ({ id: 1 }) };
+    const charge = { name: "x", version: "1.0.0", effect: "write" as const, run: async () => ({ id: 1 }) };
     // @ts-expect-error: the receipt has the type of what run returns
     void (() => operation({ ...charge, lookup: async () => ({ outcome: "happened", receipt: { id: "no" } }) }));
   });
@@ -174,7 +174,7 @@ describe("adoption in two lines", () => {
 
 describe("what durableGraph refuses", () => {
   it.each([
-    ["pins, until they are kept", () => durableGraph(builder(), { ledger, pins: { prompt: "1" } } as never), /pins/],
+    ["pins that are no texts", () => durableGraph(builder(), { ledger, pins: { prompt: 1 } } as never), /pins/],
     ["no ledger", () => durableGraph(builder(), {} as never), /openLedger/],
     ["a graph that is none", () => durableGraph({} as never, { ledger }), /compiled graph/],
     [
@@ -197,7 +197,7 @@ describe("what durableGraph refuses", () => {
     [
       "two operations of one name",
       () => {
-        const pay = operation({ name: "pay", version: "1", effect: "write", run: async () => 1 });
+        const pay = operation({ name: "pay", version: "1.0.0", effect: "write", run: async () => 1 });
         return durableGraph(builder(), { ledger, operations: [pay, { ...pay }] });
       },
       /Two operations/,
@@ -205,7 +205,7 @@ describe("what durableGraph refuses", () => {
     ["a tool that is not durable", () => toolRegistry([{ name: "t" } as never]), /not durable/],
     [
       "an idempotent write without a key's lifetime",
-      () => operation({ name: "p", version: "1", effect: "write", idempotent: true, run: async () => 1 }),
+      () => operation({ name: "p", version: "1.0.0", effect: "write", idempotent: true, run: async () => 1 }),
       /keyLifetimeMs/,
     ],
   ])("%s", (_what, make, message) => {

@@ -304,9 +304,9 @@ describe("options", () => {
     await expect(graph.invoke({ log: [] }, thread("options"))).rejects.toThrow(/no option `timeout`/);
     expect(() => db.openLedger({ shcema: "x" } as never)).toThrow(/no option `shcema`/);
     expect(() => db.openLedger({ leaseMs: 2 ** 31 })).toThrow(/24 days/);
-    expect(() => durableTool(charge(), { version: "1", effect: "write" })).toThrow(/durable already/);
+    expect(() => durableTool(charge(), { version: "1.0.0", effect: "write" })).toThrow(/durable already/);
     const plain = tool(async () => "x", { name: "x", description: "x", schema: z.object({}) });
-    expect(() => durableTool(plain, { version: "1", effect: "write", onUnknown: "throw" })).toThrow(/onUnknown/);
+    expect(() => durableTool(plain, { version: "1.0.0", effect: "write", onUnknown: "throw" })).toThrow(/onUnknown/);
   });
 
   it("null for a thread that never began says that it needs its input", async () => {

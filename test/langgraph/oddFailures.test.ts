@@ -74,7 +74,7 @@ describe("options that cannot be are refused by name", () => {
     ["breaker", { breaker: { threshold: 2 ** 40, cooldownMs: 1 } }, /threshold/],
     ["breaker", { breaker: { threshold: 1, cooldownMs: 1, tenant: "me" } }, /tenant/],
   ])("%s %j", (_name, options, message) => {
-    const make = () => operation({ name: "pay", version: "1", effect: "write", run: async () => 1, ...options });
+    const make = () => operation({ name: "pay", version: "1.0.0", effect: "write", run: async () => 1, ...options });
     expect(make).toThrow(expect.objectContaining({ code: "INVALID_OPTION", message: expect.stringMatching(message) }));
   });
 

@@ -200,7 +200,7 @@ describe("a cap of retries", () => {
         code: "INVALID_OPTION",
         message: expect.stringContaining("retry.failures"),
       });
-      expect(() => operation({ name: "pay", version: "1", effect: "write", retry, run: async () => 1 })).toThrow(
+      expect(() => operation({ name: "pay", version: "1.0.0", effect: "write", retry, run: async () => 1 })).toThrow(
         refused,
       );
       const models = await modelServer();

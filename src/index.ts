@@ -62,6 +62,7 @@ export type { Classifier, RetryPolicy } from "./core/retry.js";
 export type { SagaOptions, SagaReport } from "./core/saga.js";
 export type { SettledStep, SettledThread } from "./core/settleThread.js";
 export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
+export type { ToolHints } from "./core/version.js";
 export { type VerifiedWebhook, type VerifyWebhookOptions, verifyWebhook } from "./core/webhook.js";
 export type { NotificationKind, WebhookOptions, WebhookSettings } from "./core/webhookOptions.js";
 export {
@@ -96,6 +97,7 @@ export {
   operation,
   type RetryOptions,
 } from "./langgraph/operation.js";
+export type { ToolMigration } from "./langgraph/pinnedTool.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { requestApproval } from "./langgraph/requestApproval.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";

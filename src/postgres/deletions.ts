@@ -145,6 +145,8 @@ const DELETES = [
   "delete from {schema}.budget_positions where thread_id = $1",
   "delete from {schema}.thread_events where thread_id = $1",
   ...FORGET_ARTIFACTS,
+  "delete from {schema}.pins where thread_id = $1",
+  "delete from {schema}.pin_events where thread_id = $1",
   "delete from {schema}.heads where thread_id = $1",
   "delete from {schema}.wakes where thread_id = $1",
   `update {schema}.starts set deleted_thread_id = thread_id, thread_id = null, input = '', input_hash = '', tenant = null

@@ -33,7 +33,8 @@ function noting(did: string[], fails = false) {
     { name: "note", description: "Notes.", schema: z.object({ n: z.number() }) },
   );
 }
-const ours = (effect: "read" | "write" = "read") => durableAgent({ tools: { note: { version: "1.0.0", effect } } });
+const ours = (effect: "read" | "write" = "read") =>
+  durableAgent({ tools: { note: { version: effect === "read" ? "1.0.0" : "2.0.0", effect } } });
 /** LangChain's own middleware does not fit its own types under exactOptionalPropertyTypes. */
 const loose = (middleware: readonly unknown[]) => middleware as readonly DurableAgentMiddleware[];
 const NOTE = (n: number) => [{ name: "note", args: { n } }];

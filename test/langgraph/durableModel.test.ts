@@ -182,7 +182,7 @@ describe("a durable tool", () => {
         },
         { name: "pay", description: "pays", schema: z.object({ amount: z.number() }) },
       ),
-      { version: "1.0.0", effect },
+      { version: effect === "write" ? "1.0.0" : "2.0.0", effect },
     );
 
   it("keeps the tool's type, and is recorded by its tool call id under a ToolNode", async () => {

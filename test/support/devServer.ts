@@ -27,8 +27,11 @@ export interface DevProject {
 }
 
 const running = new Set<ChildProcess>();
-process.once("exit", () => {
+const folders: string[] = [];
+// Here, when the file that imports this is read: vitest does not hear of an afterAll that is registered within a hook.
+afterAll(async () => {
   for (const child of running) signalAll(child);
+  await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 5 })));
 });
 
 export interface ProjectOptions {
@@ -82,18 +85,10 @@ export async function project(
     ...all.map(([name, text]) => writeFile(join(folder, name), text)),
     symlink(join(root, "node_modules"), join(folder, "node_modules")),
   ]);
-  const servers: DevServer[] = [];
-  afterAll(async () => {
-    await Promise.all(servers.map((server) => server.kill()));
-    await rm(folder, { recursive: true, force: true });
-  });
+  folders.push(folder);
   return {
     folder,
-    start: async () => {
-      const server = await startServer(folder, databaseUrl);
-      servers.push(server);
-      return server;
-    },
+    start: () => startServer(folder, databaseUrl),
     touch: async () => {
       const [first = ""] = Object.keys(files);
       await writeFile(join(folder, first), `${await readFile(join(folder, first), "utf8")}\n`);

@@ -73,6 +73,7 @@ export {
   extendApproval,
 } from "./decide.js";
 export { type DeleteAnswer, deleteThread } from "./deleteThread.js";
+export { type ForkAnswer, type ForkRequest, fork } from "./fork.js";
 export type { ActionPolicy } from "./langgraph/actionPolicy.js";
 export { type ApprovalNodeOptions, approvalNode } from "./langgraph/approvalNode.js";
 export type { ResumeAs } from "./langgraph/approvalResume.js";

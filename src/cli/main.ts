@@ -12,6 +12,7 @@ import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { deleteThreadCommand } from "./deleteThread.js";
 import { doctorCommand } from "./doctor.js";
+import { forkCommand } from "./fork.js";
 import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
 import { pruneCommand } from "./prune.js";
@@ -44,6 +45,7 @@ for (const command of [
   approvalsCommand(),
   webhooksCommand(),
   inboxCommand(),
+  forkCommand(),
   pruneCommand(),
   deleteThreadCommand(),
   workerCommand(),

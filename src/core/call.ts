@@ -1,6 +1,7 @@
 // One call of one step, and what the core needs from the graph runtime around it. Types alone: the ways through them are
 // in execute.ts.
 import type { Artifacts } from "./artifact.js";
+import type { Branch } from "./branch.js";
 import type { CallBreaker } from "./breaker.js";
 import type { Amounts, Purse } from "./budget.js";
 import type { Codec } from "./codec.js";
@@ -58,6 +59,8 @@ export interface StepHost {
    * descend from it, because an overtaken run's checkpoint has become the newest one (G7).
    */
   overtakenWrite(): Promise<StepRecord | undefined>;
+  /** The fork that this place descends from. */
+  branch?(): Promise<Branch | undefined>;
   /** Leaves the graph until a person has answered. */
   pause(asked: readonly Asked[]): never;
   /** Waits for a time, in the process when it is near, else leaves the graph until then. */

@@ -14,6 +14,7 @@
 // can. That is why the key goes to the provider, and why a late success is kept as evidence.
 import { randomUUID } from "node:crypto";
 import { AGAIN, announce, attempt, callRun, codecOf, passBreaker, stepOf, tellBreaker } from "./attempt.js";
+import { reusedRead } from "./branch.js";
 import type { Passage } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, DatabaseError, StepFailedError, UnserializableError } from "./errors.js";
@@ -39,7 +40,14 @@ async function perform<O>(call: StepCall<O>, host: StepHost): Promise<O> {
     const known = found.existing;
     if (known?.output !== undefined) return replay(call, host, known);
     // A read that is recorded without a result waits for a time that was too far off to wait for in the process.
-    if (known === undefined) return readStep(call, host);
+    if (known === undefined) {
+      const reused = await reusedRead(call, host);
+      return reused === undefined ? readStep(call, host) : reused.value;
+    }
+  }
+  if (call.intent.kind === "llm" && (await host.branch?.())?.reuse && !(await host.ledger.find(call.intent.key))) {
+    const reused = await reusedRead(call, host);
+    if (reused !== undefined) return reused.value;
   }
   return joinedStep(call, host);
 }

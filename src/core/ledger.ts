@@ -9,6 +9,7 @@
 //   4. Time is the ledger's own: leases, due times and settle times never depend on a worker's clock.
 //   5. While a step is in doubt it can be neither READY, nor FAILED_PERMANENT, nor CANCELLED (G9).
 //   6. What needs a wake writes the wake in the same transaction (G15).
+import type { Branch } from "./branch.js";
 import type { Breakers } from "./breaker.js";
 import type { CancelRequest } from "./cancel.js";
 import type { RecordedFailure } from "./errors.js";
@@ -149,6 +150,14 @@ export type BeginAnswer =
 /** The run may do nothing more: the thread is another's, or was cancelled. */
 export type Refused = { readonly lost: "lease" } | { readonly cancelled: CancelRequest };
 
+/** A write that may have happened. */
+export interface StepInDoubt {
+  readonly key: string;
+  readonly node: string;
+  readonly name: string;
+  readonly attempt: number;
+}
+
 export interface StepLedger {
   readonly namespace: string;
   readonly breakers: Breakers;
@@ -178,6 +187,8 @@ export interface StepLedger {
     output: string,
     tookMs: number,
   ): Promise<{ output: string } | Refused>;
+  /** Records a read or a model call with the result of an equal one at the same place of the graph, when there is one. */
+  reuseRead(ticket: RunTicket, intent: StepIntent): Promise<{ output: string } | Refused | undefined>;
   /** A success that came after its attempt was fenced or given up: a fact, accepted unless the step is final (G21). */
   recordLateSuccess(claim: Claim, output: string): Promise<"accepted" | "kept as evidence">;
   /** Compare-and-set by something that holds no claim. False when the step has moved on. */
@@ -187,6 +198,8 @@ export interface StepLedger {
   renew(claim: Claim, leaseMs: number): Promise<boolean>;
   /** The write of a thread that was claimed last. */
   lastWrite(threadId: string): Promise<StepRecord | undefined>;
+  /** A write of a thread that may have happened. */
+  inDoubt(threadId: string): Promise<StepInDoubt | undefined>;
   /** Every step of a thread, in the order in which they were first recorded. */
   steps(threadId: string): Promise<readonly StepRecord[]>;
   /** Closes a thread for new writes, so that what is undone stays undone (G23). */
@@ -227,7 +240,7 @@ export interface RunOf {
 }
 
 export type AcquireAnswer =
-  | { readonly ticket: RunTicket; readonly tookOver: boolean; readonly ordered: boolean }
+  | { readonly ticket: RunTicket; readonly tookOver: boolean; readonly ordered: boolean; readonly forked: boolean }
   /** Somebody cancelled the thread: nothing is run on it. */
   | { readonly cancelled: CancelRequest }
   /** Somebody deleted the thread: there is nothing to go on with. */
@@ -261,6 +274,8 @@ export interface RunLedger {
    * cancelled, unless its graph had come to its end. With `wake` it is due at once.
    */
   release(ticket: RunTicket, end: RunEnd | undefined, failure?: RecordedFailure, wake?: string): Promise<void>;
+  /** The thread's forks, the newest first. */
+  forks(threadId: string): Promise<readonly Branch[]>;
   /** The input that the thread was ordered with. */
   orderedInput(threadId: string): Promise<{ readonly input: string; readonly inputHash: string } | undefined>;
   /** The thread should run again from then on. */

@@ -16,7 +16,8 @@ export async function standsAlone<O>(call: StepCall<O>, host: StepHost, alike: r
     const record = await host.ledger.find(key);
     if (record === undefined || !HAD_EFFECT.has(record.state)) continue;
     const relation = await host.relationTo(record);
-    if (relation === "passed" || (relation === "forked" && call.onFork === "run")) continue;
+    if (relation === "passed") continue;
+    if (relation === "forked" && ((await host.branch?.())?.onFork ?? call.onFork) === "run") continue;
     // A prune that removed the checkpoint under it has noted how it stood, at the same moment.
     if ((await host.ledger.find(key))?.passed) continue;
     await host.ledger.beginWaiting(host.ticket, call.intent, key);

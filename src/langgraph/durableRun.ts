@@ -9,6 +9,7 @@ import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { graphOf } from "./agent.js";
 import { answerApprovals, type ResumeAs } from "./approvalResume.js";
+import { refuseForkInDoubt } from "./branch.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
@@ -20,6 +21,9 @@ import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
 import { isServed, takeThread } from "./takeThread.js";
+
+/** What is to be done with what an update of state came to, while the thread is still held. */
+export const afterUpdate = new AsyncLocalStorage<(updated: RunnableConfig) => Promise<void>>();
 
 /** The run-bound checkpointer of a state update, which LangGraph takes from the graph and not from the config. */
 const lent = new AsyncLocalStorage<BaseCheckpointSaver>();
@@ -157,6 +161,7 @@ async function* holdThread(
     await watchDeadline(run);
     await refuseNothingToGoOn(graph, given, options, threadId);
     await refuseResumeOffHead(graph, given, options, threadId);
+    if (graph.checkpointer === ledger[LEDGER_PARTS].saver) await refuseForkInDoubt(graph, run, options);
     const taken = await withoutStrayResume(graph, given, options, threadId);
     // The ledger's checkpointer does it with the checkpoint itself.
     if (isNewInput(taken) && graph.checkpointer !== ledger[LEDGER_PARTS].saver) await run.approvals.leaveAll(threadId);
@@ -266,9 +271,13 @@ export async function updateDurably(
   }
   const { saver } = ledger[LEDGER_PARTS];
   try {
-    return graph.checkpointer === saver
-      ? await lent.run(saver.forRun(run), () => update(config))
-      : await updateForeign(run, () => update(config));
+    if (graph.checkpointer === saver) await refuseForkInDoubt(graph, run, config);
+    const updated =
+      graph.checkpointer === saver
+        ? await lent.run(saver.forRun(run), () => update(config))
+        : await updateForeign(run, () => update(config));
+    await afterUpdate.getStore()?.(updated);
+    return updated;
   } finally {
     await run.end();
   }

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { type GraphDrained, RunControl } from "@langchain/langgraph";
 import type { ApprovalLedger } from "../core/approval.js";
 import type { Artifacts } from "../core/artifact.js";
+import type { Branch } from "../core/branch.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { type CancelRequest, cancelledError } from "../core/cancel.js";
 import type { Effects } from "../core/effect.js";
@@ -98,6 +99,10 @@ export class Run implements RunBinding, LiveRun {
   #retriesLeft = RETRIES_PER_RUN;
   /** The thread was ordered with an input, which its first run takes. */
   readonly ordered: boolean;
+  /** The thread has forks. */
+  readonly forked: boolean;
+  /** The fork that the run is on; asked for once. */
+  branch: Promise<Branch | undefined> | undefined;
   /** LangGraph's own way to stop between supersteps. */
   control = new RunControl();
   readonly #outer: readonly Run[];
@@ -115,10 +120,11 @@ export class Run implements RunBinding, LiveRun {
     ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger; pins: PinLedger },
     grantedAt: ReturnType<typeof moment>,
     readonly purpose: RunPurpose,
-    { ordered, outer }: { ordered: boolean } & Around,
+    { ordered, forked, outer }: { ordered: boolean; forked: boolean } & Around,
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
     this.ordered = ordered;
+    this.forked = forked;
     this.#outer = outer;
     this.steps = ports.steps;
     this.budgets = ports.budgets;
@@ -165,7 +171,11 @@ export class Run implements RunBinding, LiveRun {
       const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
       return { busyUntil: leaseUntil, by: `process ${pid} on ${host}`, wakeWhenFree };
     }
-    return new Run(ledger, answer.ticket, ports, askedAt, purpose, { ordered: answer.ordered, outer });
+    return new Run(ledger, answer.ticket, ports, askedAt, purpose, {
+      ordered: answer.ordered,
+      forked: answer.forked,
+      outer,
+    });
   }
 
   /** The artifacts of its thread. */
@@ -211,6 +221,10 @@ export class Run implements RunBinding, LiveRun {
   async lookForCancel(): Promise<void> {
     const cancelled = await this.#runs.cancelOf(this.ticket);
     if (cancelled !== undefined) this.cancel(cancelled);
+  }
+
+  forks(): ReturnType<RunLedger["forks"]> {
+    return this.#runs.forks(this.threadId);
   }
 
   orderedInput(): ReturnType<RunLedger["orderedInput"]> {

@@ -9,6 +9,7 @@ import { StepScope } from "../core/context.js";
 import { NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
+import { branchAt } from "./branch.js";
 import { drained, isControlFlow, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
 import { partWithin } from "./part.js";
@@ -201,6 +202,7 @@ export function hostAt(place: Place, scope?: StepScope): StepHost {
       }
     },
     relationTo: (record) => relationTo(record, place),
+    branch: () => branchAt(place),
     overtakenWrite: () => overtakenWrite(place),
     pause: (asked) => {
       throw paused(asked);

@@ -143,6 +143,7 @@ const DELETES = [
   `delete from {schema}.budget_events where scope in ${SCOPES}`,
   "delete from {schema}.budgets where thread_id = $1",
   "delete from {schema}.budget_positions where thread_id = $1",
+  "delete from {schema}.forks where thread_id = $1",
   "delete from {schema}.thread_events where thread_id = $1",
   ...FORGET_ARTIFACTS,
   "delete from {schema}.pins where thread_id = $1",

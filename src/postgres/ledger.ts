@@ -13,13 +13,14 @@ import { createArtifactIndex, keepArtifacts } from "./artifacts.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { cancelOfRun } from "./cancels.js";
+import { forksOf, stepInDoubt } from "./forks.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import { createPins } from "./pins.js";
 import type { Database } from "./pool.js";
 import { acquireRun, closeToWrites, ledgerNow, releaseRun, renewRun, wakeThread } from "./runs.js";
 import { orderedInput } from "./starts.js";
 import { findRead, findStep, lastWrite, stepsOfThread } from "./stepRows.js";
-import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep } from "./steps.js";
+import { beginStep, beginWaiting, claimStepAgain, recordRead, renewStep, reuseRead } from "./steps.js";
 
 /** Whatever PostgreSQL throws reaches the core as one kind of error: the ledger could not do its part. */
 function guarded<T extends object>(port: T): T {
@@ -85,6 +86,8 @@ export function createStepLedger(database: Database, namespace: string): StepLed
       await keep(`${intent.input ?? ""}${output}`, ticket);
       return recordRead(database, ticket, intent, output, tookMs);
     },
+    reuseRead: (ticket, intent) => reuseRead(database, ticket, intent),
+    inDoubt: (threadId) => stepInDoubt(database, threadId),
     recordLateSuccess: async (claim, output) => {
       await keep(output, { stepKey: claim.key });
       return recordLateSuccess(database, claim, output);
@@ -108,6 +111,7 @@ export function createRunLedger(database: Database): RunLedger {
     cancelOf: (ticket) => cancelOfRun(database, ticket),
     release: (ticket, end, failure, wake) => releaseRun(database, ticket, end, failure, wake),
     wake: (threadId, dueAt, reason) => wakeThread(database, threadId, dueAt, reason),
+    forks: (threadId) => forksOf(database, threadId),
     orderedInput: (threadId) => orderedInput(database, threadId),
   };
 }

@@ -32,7 +32,8 @@ released as (
   where s.thread_id = $1 and s.state = 'RUNNING' and s.epoch = $4::bigint and s.lease_until > at.now
 ),
 woken as (delete from {schema}.wakes w using taken where w.thread_id = $1 and $5)
-select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1 and taken_at is null) as ordered from taken`;
+select epoch, generation, $5 and exists (select from {schema}.starts where thread_id = $1 and taken_at is null) as ordered,
+  exists (select from {schema}.forks where thread_id = $1) as forked from taken`;
 
 const WHO_HOLDS = `
 select t.epoch, t.holder, t.lease_until, t.state, t.deleted_at, t.deleted_by, ${CANCEL_COLUMNS}, -- Before PostgreSQL 17 nothing can be subtracted from minus infinity.
@@ -68,6 +69,7 @@ export async function acquireRun(
         ticket: { threadId, generation: taken.generation, epoch: BigInt(taken.epoch) },
         tookOver: deadEpoch !== null,
         ordered: taken.ordered,
+        forked: taken.forked,
       };
     }
     const [held] = await database.query<HeldRow>("who_holds", WHO_HOLDS, [threadId]);
@@ -101,6 +103,7 @@ interface TakenRow {
   readonly epoch: string;
   readonly generation: number;
   readonly ordered: boolean;
+  readonly forked: boolean;
 }
 
 interface HeldRow extends CancelColumns {

@@ -233,6 +233,38 @@ export async function recordRead(
   return existing !== undefined ? { output } : { lost: "lease" };
 }
 
+// $16: the same place of the graph, whatever the tasks are called. What it took was paid on the other branch.
+const REUSE_READ = `
+with ${NOW}, ${LEASE}, ${UNHURRIED},
+same as materialized (
+  select s.key, s.output from {schema}.steps s
+  where s.thread_id = $2 and s.effect = 'read' and s.kind = $4 and s.name = $6 and s.call_site = $8 and s.input_hash = $13
+    and s.state = 'SUCCEEDED' and s.key <> $1 and regexp_replace(s.checkpoint_ns, ':[^|]*', '', 'g') = $16::text
+  order by s.seq desc limit 1
+),
+made as (
+  insert into {schema}.steps (${COLUMNS}, state, attempt, output, changes, claimed_at, started_at, ended_at)
+  select ${VALUES}, 'SUCCEEDED', 0, same.output, 1, at.now, at.now, at.now from lease, at, same
+  on conflict (key) do nothing returning key
+),
+told as (
+  insert into {schema}.step_changes (key, n, attempt, from_state, to_state, actor, reason, at)
+  select made.key, 1, 0, null, 'SUCCEEDED', 'fork', 'reused, its input is equal: ' || encode(same.key, 'hex'), at.now from made, same, at
+)
+select (select count(*) from lease)::int as leased, same.output, ${IS_UNHURRIED} from (select 1) one left join same on true`;
+
+export async function reuseRead(
+  database: Database,
+  ticket: RunTicket,
+  intent: StepIntent,
+): Promise<{ output: string } | Refused | undefined> {
+  const place = intent.position.checkpointNs.replaceAll(/:[^|]*/g, "");
+  const values = [...intentValues(database, ticket, intent), place];
+  const [row] = await database.query<{ leased: number; output: Buffer | null }>("reuse_read", REUSE_READ, values);
+  if (row?.leased !== 1) return whyRefused(database, ticket);
+  return row.output === null ? undefined : { output: database.bodies.fromStored(row.output) };
+}
+
 const RENEW = `
 update {schema}.steps s set lease_until = at.now + make_interval(secs => $4::bigint / 1000.0)
 from (select {schema}.ledger_now() as now) at

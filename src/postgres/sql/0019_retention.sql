@@ -43,3 +43,20 @@ alter table {schema}.starts
 -- that is left came after it, so the same write done again is a new one. `left`: it is on a branch that was left, and the same
 -- write there is asked about as ever.
 alter table {schema}.steps add column base_pruned text check (base_pruned in ('passed', 'left'));
+
+-- One row a fork that was made by `fork`: where the branch begins, and what its runs do about what the other branch has done.
+-- Written with the thread's lease held.
+create table {schema}.forks (
+  thread_id text not null,
+  checkpoint_id text not null,
+  from_checkpoint_id text not null,
+  on_fork text check (on_fork in ('ask', 'run')),
+  reuse_equal_input boolean not null,
+  by_whom text not null,
+  at timestamptz not null,
+  primary key (thread_id, checkpoint_id)
+);
+
+alter table {schema}.thread_events drop constraint thread_events_kind_check,
+  add constraint thread_events_kind_check
+    check (kind in ('started', 'cancel requested', 'cancelled', 'cancel came too late', 'cancel lifted', 'forked'));

@@ -14,7 +14,6 @@
 // can. That is why the key goes to the provider, and why a late success is kept as evidence.
 import { randomUUID } from "node:crypto";
 import { AGAIN, announce, attempt, callRun, codecOf, passBreaker, stepOf, tellBreaker } from "./attempt.js";
-import { reusedRead } from "./branch.js";
 import type { Passage } from "./breaker.js";
 import type { StepCall, StepHost } from "./call.js";
 import { CancelledError, CompensatedError, DatabaseError, StepFailedError, UnserializableError } from "./errors.js";
@@ -24,6 +23,7 @@ import type { StepRecord } from "./ledger.js";
 import { type Held, holdFor, refuse, settleFailure, settleSuccess, settleUnsent } from "./purse.js";
 import { type Met, meetDoubt, meetDrift } from "./reconcile.js";
 import { backoffMs, classifyBy, IN_PROCESS_WAIT_MS, maxFailures } from "./retry.js";
+import { reusedRead } from "./reuse.js";
 import { standsAlone } from "./sibling.js";
 
 /** Runs a step to its stored output, or leaves the graph with what must happen first. */

@@ -102,6 +102,7 @@ export type { ToolMigration } from "./langgraph/pinnedTool.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { requestApproval } from "./langgraph/requestApproval.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
+export { type MigrateAnswer, type MigratedPin, type MigrateRequest, migrateThread } from "./migrateThread.js";
 export type { Delivered } from "./notify/deliver.js";
 export type { ReceiveOptions } from "./notify/receive.js";
 export type { Sent } from "./notify/send.js";

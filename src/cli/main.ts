@@ -12,14 +12,17 @@ import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { deleteThreadCommand } from "./deleteThread.js";
 import { doctorCommand } from "./doctor.js";
+import { driftCommand } from "./drift.js";
 import { forkCommand } from "./fork.js";
 import { inboxCommand } from "./inbox.js";
 import { migrateCommand } from "./migrate.js";
+import { migrateThreadCommand } from "./migrateThread.js";
 import { pruneCommand } from "./prune.js";
 import { reconcileCommand } from "./reconcile.js";
 import { redriveCommand } from "./redrive.js";
 import { runsCommand } from "./runs.js";
 import { showCommand } from "./show.js";
+import { toolsCommand } from "./tools.js";
 import { traceCommand } from "./trace.js";
 import { webhooksCommand } from "./webhooks.js";
 import { workerCommand } from "./worker.js";
@@ -48,6 +51,9 @@ for (const command of [
   forkCommand(),
   pruneCommand(),
   deleteThreadCommand(),
+  toolsCommand(),
+  driftCommand(),
+  migrateThreadCommand(),
   workerCommand(),
   doctorCommand(),
   migrateCommand(),

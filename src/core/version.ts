@@ -186,3 +186,19 @@ export interface PinLedger {
   pin(ticket: RunTicket, pinned: Pinned): Promise<PinState | Refused>;
   move(ticket: RunTicket, move: PinMove): Promise<void>;
 }
+
+/** A version of something, and how many threads are held to it. */
+export interface PinUse {
+  readonly kind: Pinned["kind"];
+  readonly name: string;
+  readonly version: string;
+  /** Undefined for what is not registered, such as a value. */
+  readonly shape: ToolShape | undefined;
+  readonly fingerprint: string | undefined;
+  readonly registeredAt: Date | undefined;
+  readonly threads: number;
+  /** Threads among them that will run again. */
+  readonly open: number;
+  /** Some of these, the latest first. */
+  readonly openThreads: readonly string[];
+}

@@ -20,7 +20,7 @@ export interface ToolMigration<I, O> {
   readonly output?: (output: unknown, from: string) => O | Promise<O>;
 }
 
-interface VersionedTool {
+export interface VersionedTool {
   readonly version: string;
   readonly effect: Effect;
   readonly migrate?: ToolMigration<unknown, unknown> | undefined;
@@ -30,7 +30,7 @@ interface VersionedTool {
 }
 
 /** The tool's version with its schemas; one that cannot be written as JSON Schema counts as taking anything. */
-function versionOfTool(tool: StructuredToolInterface, declared: VersionedTool): ToolVersion {
+export function versionOfTool(tool: StructuredToolInterface, declared: VersionedTool): ToolVersion {
   const { version, effect, output } = declared;
   const hints = declared.hints ?? hintsOf(tool);
   return toolVersion(tool.name, version, {

@@ -1,0 +1,80 @@
+// What a build would meet: every version that open threads are held to, against the one that the build has of it.
+import {
+  compareTools,
+  type Drift,
+  describeDrift,
+  type Pinned,
+  type PinUse,
+  type ToolShape,
+  type ToolVersion,
+} from "./version.js";
+
+/** What a build has under a name. */
+export interface BuildVersions {
+  /** The newest version of each tool and operation. */
+  readonly tools: readonly ToolVersion[];
+  /** Other versions of tools, which threads can keep: `name@version`. */
+  readonly older: readonly ToolVersion[];
+  /** What the caller pins besides, by name. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+export interface DriftFinding {
+  readonly kind: Pinned["kind"];
+  readonly name: string;
+  /** What the threads are held to. */
+  readonly version: string;
+  /** What the build has; undefined when it does not declare the name. */
+  readonly build: string | undefined;
+  readonly verdict: Drift["verdict"];
+  /** One line that says what differs. */
+  readonly detail: string;
+  /** Threads that will run again and are held to it. */
+  readonly threads: number;
+  /** Some of them, the latest first. */
+  readonly examples: readonly string[];
+}
+
+/** Compares what threads are held to with a build. What no open thread is held to is compared too: it may be registered. */
+export function findDrift(uses: readonly PinUse[], build: BuildVersions): DriftFinding[] {
+  return uses.flatMap((use) => {
+    const { kind, name, version, open, openThreads } = use;
+    const found = kind === "value" ? valueDrift(use, build.values[name]) : toolDrift(use, build);
+    if (found === undefined) return [];
+    const { to, drift, detail = describeDrift(drift) } = found;
+    return [{ kind, name, version, build: to, verdict: drift.verdict, detail, threads: open, examples: openThreads }];
+  });
+}
+
+interface Found {
+  readonly to: string | undefined;
+  readonly drift: Drift;
+  readonly detail?: string;
+}
+
+const GONE: Drift = { verdict: "breaking", differences: [] };
+const VALUE: ToolShape = { effect: "read" };
+
+function valueDrift(use: PinUse, now: string | undefined): Found | undefined {
+  if (use.open === 0) return undefined;
+  if (now === undefined) return { to: undefined, drift: GONE, detail: "the build does not pin it" };
+  return {
+    to: now,
+    drift: compareTools({ version: use.version, shape: VALUE }, { version: now, shape: VALUE }),
+  };
+}
+
+function toolDrift(use: PinUse, { tools, older }: BuildVersions): Found | undefined {
+  const same = [...tools, ...older].find(({ name, version }) => name === use.name && version === use.version);
+  if (same !== undefined && use.fingerprint !== undefined && use.fingerprint !== same.fingerprint) {
+    const drift = compareTools({ version: use.version, shape: use.shape }, same);
+    const detail = `the build has another meaning under the same version: ${describeDrift(drift)}`;
+    return { to: same.version, drift: { ...drift, verdict: "breaking" }, detail };
+  }
+  // What nobody will meet again is no drift.
+  if (use.open === 0) return undefined;
+  const newest = tools.find(({ name }) => name === use.name);
+  if (newest === undefined) return { to: undefined, drift: GONE, detail: "the build does not declare it" };
+  const drift = compareTools({ version: use.version, shape: use.shape }, newest);
+  return { to: newest.version, drift };
+}

@@ -50,6 +50,9 @@ export class StepScope {
   readonly #openNames = new Set<string>();
   readonly #inputs = new Map<string, string>();
   readonly #open = new Map<Promise<unknown>, string>();
+  /** Steps of an earlier run that a call of this attempt stands for under another name, or that a person has explained. */
+  readonly #explained = new Set<string>();
+  #waiting = 0;
   #closed = false;
   #left: unknown;
 
@@ -119,6 +122,27 @@ export class StepScope {
     const ordinal = this.#ordinals.get(name) ?? 0;
     this.#ordinals.set(name, ordinal + 1);
     return `${this.prefix}${ordinal}`;
+  }
+
+  /** Whether this attempt has come to the call, or somebody has said what became of it. */
+  hasMet(name: string, callSite: string): boolean {
+    const key = `${name}:${callSite}`;
+    return this.#inputs.has(key) || this.#explained.has(key);
+  }
+
+  explain(name: string, callSite: string): void {
+    this.#explained.add(`${name}:${callSite}`);
+  }
+
+  /** Waits until everything that was opened here has ended or waits as well: no other call comes before they do. */
+  async whenQuiet(look: () => Promise<void>): Promise<void> {
+    this.#waiting++;
+    try {
+      do await look();
+      while (this.#open.size > this.#waiting);
+    } finally {
+      this.#waiting--;
+    }
   }
 
   /** The ordinal among equal calls: equal requests may change places. */

@@ -131,6 +131,14 @@ export interface Settlement {
   readonly wake?: boolean;
 }
 
+/** A write of a task, as an earlier run recorded it. */
+export interface EarlierWrite {
+  readonly key: string;
+  readonly name: string;
+  readonly callSite: string;
+  readonly inputHash: string;
+}
+
 export interface BeginOptions {
   /** Claim although other branches have a step that is alike. */
   readonly alikeAllowed?: boolean;
@@ -200,6 +208,8 @@ export interface StepLedger {
   lastWrite(threadId: string): Promise<StepRecord | undefined>;
   /** A write of a thread that may have happened. */
   inDoubt(threadId: string): Promise<StepInDoubt | undefined>;
+  /** Writes of a task that an earlier run recorded, and that have happened or may have: of the node's own code, not of tools. */
+  earlierWrites(ticket: RunTicket, checkpointNs: string): Promise<readonly EarlierWrite[]>;
   /** Every step of a thread, in the order in which they were first recorded. */
   steps(threadId: string): Promise<readonly StepRecord[]>;
   /** Closes a thread for new writes, so that what is undone stays undone (G23). */

@@ -27,6 +27,7 @@ import {
 } from "./operation.js";
 import { usePinned, useValues } from "./pins.js";
 import type { Place } from "./place.js";
+import { recordedAs } from "./renamedStep.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 
 /** Options of one call of a step. */
@@ -226,7 +227,10 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
   return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, async () => {
     await useValues(place, scope);
     await step.before?.();
-    return leaving(place, scope, call);
+    return leaving(place, scope, async () => {
+      const recorded = await recordedAs(place, scope, intent);
+      return recorded === undefined ? call : { ...call, intent: { ...intent, key: recorded } };
+    });
   });
 }
 
@@ -252,10 +256,10 @@ function movedWrite({ position }: Place, name: string): StepUsageError {
  * error it would become a tool's message, and the model would call again (G3). A step that leaves the graph closes its
  * scope: code that catches the pause must not go on to the next effect.
  */
-async function leaving<O>(place: Place, scope: StepScope, call: StepCall<O>): Promise<O> {
+async function leaving<O>(place: Place, scope: StepScope, made: () => Promise<StepCall<O>>): Promise<O> {
   const host = hostAt(place, scope);
   try {
-    const execute = () => executeStep(call, host);
+    const execute = async () => executeStep(await made(), host);
     return await (place.purse === undefined ? execute() : place.purse.time.working(execute));
   } catch (error) {
     const left = leftBy(place, error);

@@ -62,6 +62,14 @@ export interface DurableOptions {
    * pins: { prompt: "2.1.0", model: "gpt-4.1-mini", policy: sha256(policyText) }
    */
   readonly pins?: Readonly<Record<string, string>>;
+  /**
+   * Writes that this build calls otherwise than the one before it did: the old name, and the new one. A thread that made one under
+   * the old name does not make it again. Without this a person is asked. Declare a rename until no thread sleeps from before it.
+   *
+   * @example
+   * renames: { pay: "charge" }
+   */
+  readonly renames?: Readonly<Record<string, string>>;
 }
 
 type Flat<T> = { [K in keyof T]: T[K] } & {};
@@ -131,9 +139,19 @@ function isDurableOn(ledger: Ledger, graph: Compiled): boolean {
 function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, effects: Effects): Compiled {
   checkGraph(given);
   warnOfRetriedNodes(given);
-  const { ledger, onFork = "ask", budget, name, resumeAs, tools, pins = {} } = options;
+  const { ledger, onFork = "ask", budget, name, resumeAs, tools, pins = {}, renames = {} } = options;
   const olderTools = tools === undefined ? new Map<string, object>() : olderOf(tools);
-  const settings = { ledger, onFork, effects, budget, name, resumeAs, olderTools, pins: { ...pins } };
+  const settings = {
+    ledger,
+    onFork,
+    effects,
+    budget,
+    name,
+    resumeAs,
+    olderTools,
+    pins: { ...pins },
+    renames: { ...renames },
+  };
   const guarded = guardNodes(copy);
   const ending = budget?.wrapUp === undefined ? guarded : endAtLimits(guarded, budget.wrapUp);
   return makeDurable(ending, settings, given.checkpointer);
@@ -152,8 +170,10 @@ function checkOptions(options: DurableOptions): void {
     "name",
     "resumeAs",
     "pins",
+    "renames",
   ]);
   checkPins(options.pins);
+  checkRenames(options.renames);
   if (options.resumeAs !== undefined && typeof options.resumeAs !== "function")
     throw new InvalidOptionError("Expected `resumeAs` to be a function of the run's configurable.");
   if (options.name !== undefined) checkId("name", options.name);
@@ -170,6 +190,17 @@ function checkPins(pins: unknown): void {
   throw new InvalidOptionError(
     'Expected `pins` to be texts of at most 500 characters by name, such as { prompt: "1.2.0", model: "gpt-4.1-mini" }.',
   );
+}
+
+function checkRenames(renames: unknown): void {
+  if (renames === undefined) return;
+  const isPlain = typeof renames === "object" && renames !== null && !Array.isArray(renames);
+  const names: unknown[] = isPlain ? Object.values(renames) : [undefined];
+  if (!names.every((name) => typeof name === "string" && name !== "") || new Set(names).size < names.length) {
+    throw new InvalidOptionError(
+      'Expected `renames` to be new names of steps by their old ones, each given once, such as { pay: "charge" }.',
+    );
+  }
 }
 
 function checkGraph(graph: Compiled): void {

@@ -71,6 +71,7 @@ export interface RunSettings {
   readonly resumeAs: ResumeAs | undefined;
   readonly olderTools: ReadonlyMap<string, object>;
   readonly pins: Readonly<Record<string, string>>;
+  readonly renames: Readonly<Record<string, string>>;
 }
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
@@ -150,6 +151,8 @@ async function* holdThread(
   run.effects = settings.effects;
   run.olderTools = settings.olderTools;
   run.values = settings.pins;
+  run.renames = settings.renames;
+  run.goesOn = goesOn;
   run.span = span;
   let failure: unknown;
   try {

@@ -17,7 +17,7 @@ import {
 } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
-import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { EarlierWrite, Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import type { PinLedger, PinState } from "../core/version.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
@@ -96,6 +96,11 @@ export class Run implements RunBinding, LiveRun {
   olderTools: ReadonlyMap<string, object> = new Map();
   /** What the caller has the thread pinned to besides its tools. */
   values: Readonly<Record<string, string>> = {};
+  /** It goes on with what an earlier run began, whose code may have been another build's. */
+  goesOn = false;
+  /** Steps that the code has other names for than it had: the old name, and the new one. */
+  renames: Readonly<Record<string, string>> = {};
+  readonly #earlier = new Map<string, Promise<readonly EarlierWrite[]>>();
   #retriesLeft = RETRIES_PER_RUN;
   /** The thread was ordered with an input, which its first run takes. */
   readonly ordered: boolean;
@@ -284,6 +289,14 @@ export class Run implements RunBinding, LiveRun {
   /** Set when something else than the graph ended the run. */
   get stoppedBy(): Error | undefined {
     return this.#stoppedBy;
+  }
+
+  /** What earlier runs have written in a task, read once. */
+  earlierWrites(checkpointNs: string): Promise<readonly EarlierWrite[]> {
+    const known = this.#earlier.get(checkpointNs) ?? this.steps.earlierWrites(this.ticket, checkpointNs);
+    this.#earlier.set(checkpointNs, known);
+    known.catch(() => this.#earlier.delete(checkpointNs));
+    return known;
   }
 
   /** Counts one more retry, as long as the run has any left (R12). */

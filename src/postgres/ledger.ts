@@ -13,6 +13,7 @@ import { createArtifactIndex, keepArtifacts } from "./artifacts.js";
 import { createBreakers } from "./breakers.js";
 import { createBudgetLedger } from "./budgets.js";
 import { cancelOfRun } from "./cancels.js";
+import { earlierWrites } from "./earlierWrites.js";
 import { forksOf, stepInDoubt } from "./forks.js";
 import { endAttempt, noteDrift, recordLateSuccess, settleStep } from "./outcomes.js";
 import { createPins } from "./pins.js";
@@ -99,6 +100,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     noteDrift: (seen, inputHash) => noteDrift(database, seen, inputHash),
     renew: (claim, leaseMs) => renewStep(database, claim, leaseMs),
     lastWrite: (threadId) => lastWrite(database, threadId),
+    earlierWrites: (ticket, checkpointNs) => earlierWrites(database, ticket, checkpointNs),
     steps: async (threadId) => (await stepsOfThread(database, threadId)).map(({ record }) => record),
     closeToWrites: (ticket) => closeToWrites(database, ticket),
   });

@@ -20,6 +20,7 @@ import { guardNodes } from "./guardNodes.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
 import { warnOfRetriedNodes } from "./retryLayers.js";
+import { DecidingNodes } from "./temperature.js";
 import { olderOf, type ToolRegistry } from "./toolRegistry.js";
 
 export interface DurableOptions {
@@ -151,6 +152,7 @@ function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, e
     olderTools,
     pins: { ...pins },
     renames: { ...renames },
+    deciding: new DecidingNodes(given),
   };
   const guarded = guardNodes(copy);
   const ending = budget?.wrapUp === undefined ? guarded : endAtLimits(guarded, budget.wrapUp);

@@ -21,6 +21,7 @@ import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
 import { isServed, takeThread } from "./takeThread.js";
+import type { DecidingNodes } from "./temperature.js";
 
 /** What is to be done with what an update of state came to, while the thread is still held. */
 export const afterUpdate = new AsyncLocalStorage<(updated: RunnableConfig) => Promise<void>>();
@@ -72,6 +73,7 @@ export interface RunSettings {
   readonly olderTools: ReadonlyMap<string, object>;
   readonly pins: Readonly<Record<string, string>>;
   readonly renames: Readonly<Record<string, string>>;
+  readonly deciding: DecidingNodes;
 }
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
@@ -153,6 +155,7 @@ async function* holdThread(
   run.values = settings.pins;
   run.renames = settings.renames;
   run.goesOn = goesOn;
+  run.deciding = settings.deciding;
   run.span = span;
   let failure: unknown;
   try {

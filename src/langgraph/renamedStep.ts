@@ -6,6 +6,7 @@ import { ToolDriftError } from "../core/errors.js";
 import type { EarlierWrite, StepIntent } from "../core/ledger.js";
 import type { Place } from "./place.js";
 import { askAt } from "./requestApproval.js";
+import type { Run } from "./run.js";
 import { hostAt } from "./runtime.js";
 import { sleep } from "./sleep.js";
 
@@ -17,7 +18,7 @@ export async function recordedAs(place: Place, scope: StepScope, intent: StepInt
   const { run, position } = place;
   // Without a new process there is no new code; calls in tools have the model's ids.
   if (intent.effect !== "write" || !run.goesOn || scope.prefix !== "") return undefined;
-  const earlier = await run.earlierWrites(position.checkpointNs);
+  const earlier = await earlierWrites(run, position.checkpointNs);
   const unmet = () => earlier.filter(({ name, callSite }) => !scope.hasMet(name, callSite));
   if (unmet().length === 0) return undefined;
   const declared = unmet().find(({ name }) => run.renames[name] === intent.name);
@@ -33,6 +34,19 @@ export async function recordedAs(place: Place, scope: StepScope, intent: StepInt
   if (said === NEW) for (const { name, callSite } of open) scope.explain(name, callSite);
   const meant = open.find((write) => said === is(write));
   return meant === undefined ? undefined : standsFor(scope, meant);
+}
+
+const read = new WeakMap<Run, Map<string, Promise<readonly EarlierWrite[]>>>();
+
+/** What earlier runs have written in a task, asked for once a run. */
+function earlierWrites(run: Run, checkpointNs: string): Promise<readonly EarlierWrite[]> {
+  const tasks = read.get(run) ?? new Map<string, Promise<readonly EarlierWrite[]>>();
+  read.set(run, tasks);
+  const known = tasks.get(checkpointNs) ?? run.steps.earlierWrites(run.ticket, checkpointNs);
+  tasks.set(checkpointNs, known);
+  // A ledger that was away may be back at the next write.
+  known.catch(() => tasks.delete(checkpointNs));
+  return known;
 }
 
 function standsFor(scope: StepScope, { key, name, callSite }: EarlierWrite): string {

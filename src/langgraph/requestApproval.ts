@@ -70,6 +70,7 @@ export interface AskedHere {
 /** @internal Pauses the place until there is a decision. */
 export async function askAt(place: Place, scope: StepScope, asked: AskedHere): Promise<Decision> {
   const node = scope.nodeScope;
+  place.run.deciding?.asks(place.position.checkpointNs);
   const args = checkRequest(asked.what, asked.request);
   const intent = intentOf(place, scope, asked, args);
   const approval = await recorded(place, scope, () =>

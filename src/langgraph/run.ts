@@ -17,7 +17,7 @@ import {
 } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
 import { type HeldLease, holdLease, moment } from "../core/lease.js";
-import type { EarlierWrite, Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
+import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import type { PinLedger, PinState } from "../core/version.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
@@ -27,6 +27,7 @@ import { type LiveRun, liveRunsOf } from "./liveRuns.js";
 import { endOf, stoppedAtLimit } from "./runEnd.js";
 import type { RunPurse } from "./runPurse.js";
 import type { RunSpan } from "./runSpan.js";
+import type { DecidingNodes } from "./temperature.js";
 
 /** Another run has the thread. */
 export interface BusyThread {
@@ -100,7 +101,8 @@ export class Run implements RunBinding, LiveRun {
   goesOn = false;
   /** Steps that the code has other names for than it had: the old name, and the new one. */
   renames: Readonly<Record<string, string>> = {};
-  readonly #earlier = new Map<string, Promise<readonly EarlierWrite[]>>();
+  /** Undefined for work on the thread from outside its graph. */
+  deciding: DecidingNodes | undefined;
   #retriesLeft = RETRIES_PER_RUN;
   /** The thread was ordered with an input, which its first run takes. */
   readonly ordered: boolean;
@@ -289,14 +291,6 @@ export class Run implements RunBinding, LiveRun {
   /** Set when something else than the graph ended the run. */
   get stoppedBy(): Error | undefined {
     return this.#stoppedBy;
-  }
-
-  /** What earlier runs have written in a task, read once. */
-  earlierWrites(checkpointNs: string): Promise<readonly EarlierWrite[]> {
-    const known = this.#earlier.get(checkpointNs) ?? this.steps.earlierWrites(this.ticket, checkpointNs);
-    this.#earlier.set(checkpointNs, known);
-    known.catch(() => this.#earlier.delete(checkpointNs));
-    return known;
   }
 
   /** Counts one more retry, as long as the run has any left (R12). */

@@ -126,9 +126,11 @@ function shapeDifferences(before: ToolShape, after: ToolShape): Difference[] {
   return [...differences, ...hintDifferences(before.hints ?? {}, after.hints ?? {})];
 }
 
-/** To say less is breaking: what was declared harmless may do harm now. */
+/**
+ * What a tool says of its harm is what people go by who allow it, so another word is breaking in both directions: what was harmless
+ * may do harm now, and what says that it became harmless is the more to be looked at (an MCP server's rug pull).
+ */
 function hintDifferences(before: ToolHints, after: ToolHints): Difference[] {
-  const harmless = { readOnly: true, destructive: false } as const;
   return (["readOnly", "destructive"] as const)
     .filter((hint) => before[hint] !== after[hint])
     .map((hint) => ({
@@ -136,7 +138,7 @@ function hintDifferences(before: ToolHints, after: ToolHints): Difference[] {
       about: `hint ${hint}`,
       before: String(before[hint] ?? "none"),
       after: String(after[hint] ?? "none"),
-      verdict: before[hint] === harmless[hint] ? "breaking" : "compatible",
+      verdict: "breaking",
     }));
 }
 
@@ -185,6 +187,8 @@ export interface PinLedger {
   /** Registers a version, pins the thread to it where it has no pin yet, and tells what it is held to. */
   pin(ticket: RunTicket, pinned: Pinned): Promise<PinState | Refused>;
   move(ticket: RunTicket, move: PinMove): Promise<void>;
+  /** The thread's tools that a person is asked about, or has been and nothing was done yet. */
+  askedAbout(ticket: RunTicket): Promise<readonly { readonly name: string; readonly approvalId: string }[]>;
 }
 
 /** A version of something, and how many threads are held to it. */

@@ -12,6 +12,7 @@ import { answerApprovals, type ResumeAs } from "./approvalResume.js";
 import { refuseForkInDoubt } from "./branch.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
+import { refuseGoneTools } from "./goneTools.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { orderedInput } from "./orderedInput.js";
@@ -160,6 +161,7 @@ async function* holdThread(
   let failure: unknown;
   try {
     for (const around of outer) around.innerThreads.add(threadId);
+    await refuseGoneTools(run);
     const around = outer.length === 0 ? undefined : (purseOf(options) ?? outer[0]?.purse);
     const given = await orderedInput(graph, run, input, options);
     run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(given));

@@ -119,9 +119,15 @@ async function move(database: Database, ticket: RunTicket, change: PinMove): Pro
   ]);
 }
 
+const ASKED = `
+select distinct p.name, a.id as "approvalId" from {schema}.approvals a
+join {schema}.pins p on p.thread_id = a.thread_id and p.kind = 'tool' and p.name = a.action
+where a.thread_id = $1 and a.used_at is null and a.status in ('pending', 'approved', 'edited')`;
+
 export function createPins(database: Database, namespace: string): PinLedger {
   return {
     pin: (ticket, pinned) => pin(database, namespace, ticket, pinned),
     move: (ticket, change) => move(database, ticket, change),
+    askedAbout: (ticket) => database.query("pins_asked", ASKED, [ticket.threadId]),
   };
 }

@@ -155,7 +155,7 @@ async function* holdThread(
   run.olderTools = settings.olderTools;
   run.values = settings.pins;
   run.renames = settings.renames;
-  run.goesOn = goesOn;
+  run.goesOn = of.goesOn;
   run.deciding = settings.deciding;
   run.span = span;
   let failure: unknown;

@@ -1,12 +1,16 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
+import { changedMeanings } from "../core/pinDrift.js";
+import { buildVersionsOf } from "../langgraph/buildVersions.js";
 import { halfUndoneThreads, overdueThreads, readServer, readSweeping, type Sweeping } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readVersions } from "../postgres/migrate.js";
 import { undelivered } from "../postgres/outbox.js";
+import { pinsInUse } from "../postgres/pinReads.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, withExisting } from "./connect.js";
+import { graphOption, loadGraph } from "./loadGraph.js";
 import { printJson, printTable } from "./output.js";
 
 interface Finding {
@@ -24,16 +28,22 @@ export function doctorCommand(): Command {
   return databaseCommand(
     "doctor",
     "check the database, its settings, and what is stuck; exits 1 when something is wrong",
-  ).action(async (options: ConnectOptions) => {
-    const findings = await withExisting(options, (database) => examine(database));
-    if (options.json) for (const finding of findings) printJson(finding);
-    else
-      printTable(
-        ["check", "", "detail"],
-        findings.map(({ check, ok, detail }) => [check, ok ? "ok" : "WRONG", detail]),
-      );
-    if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
-  });
+  )
+    .option(graphOption, "also: whether a version that this durable graph declares is registered with another meaning")
+    .action(async (options: ConnectOptions & { graph?: string }) => {
+      const graph = options.graph === undefined ? undefined : await loadGraph(options.graph);
+      const findings = await withExisting(options, async (database) => [
+        ...(await examine(database)),
+        ...(graph === undefined ? [] : [await examineVersions(database, graph)]),
+      ]);
+      if (options.json) for (const finding of findings) printJson(finding);
+      else
+        printTable(
+          ["check", "", "detail"],
+          findings.map(({ check, ok, detail }) => [check, ok ? "ok" : "WRONG", detail]),
+        );
+      if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
+    });
 }
 
 async function examine(database: PooledDatabase): Promise<Finding[]> {
@@ -133,6 +143,20 @@ async function examineWebhooks(database: PooledDatabase): Promise<Finding> {
     check: "webhooks",
     ok: found.length === 0,
     detail: found.length === 0 ? "nothing undelivered" : `${said.join("; ")}; see longhaul webhooks list`,
+  };
+}
+
+/** One version has one meaning: what threads sleep on must not be changed under them. */
+async function examineVersions(database: PooledDatabase, graph: object): Promise<Finding> {
+  const changed = changedMeanings(await pinsInUse(database), buildVersionsOf(graph));
+  const said = changed.map(({ name, version, detail }) => `${name} ${version}: ${detail}`);
+  return {
+    check: "versions",
+    ok: changed.length === 0,
+    detail:
+      changed.length === 0
+        ? "none is registered with another meaning"
+        : `${said.join("; ")}; give what was changed a new version`,
   };
 }
 

@@ -5,6 +5,7 @@ import { redact } from "../core/failure.js";
 import { checkId } from "../core/key.js";
 import { formatUsd, sumCosts } from "../core/price.js";
 import { type ThreadEvent, threadEvents } from "../postgres/cancels.js";
+import { type PinEvent, pinEvents } from "../postgres/pinReads.js";
 import { listThreads } from "../postgres/runs.js";
 import { historyOf, type StepTrace, stepsOfThread } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
@@ -17,7 +18,10 @@ interface ShowOptions extends ConnectOptions {
 export function showCommand(): Command {
   return databaseCommand("show", "show the steps of a thread, in order")
     .argument("<thread>", "thread id")
-    .option("--history", "with --json: what people did to the thread, then every change of every step, by whom and why")
+    .option(
+      "--history",
+      "with --json: what people did to the thread and which versions it moved to, then every change of every step, by whom and why",
+    )
     .addHelpText("after", "\nReceipts are cut and redacted; inputs and outputs are not shown.")
     .action((threadId: string, options: ShowOptions) =>
       withCurrent(options, async (database) => {
@@ -27,11 +31,14 @@ export function showCommand(): Command {
         const steps = await stepsOfThread(database, threadId);
         if (!options.json) {
           await printSteps(thread.state, threadId, steps);
-          return printEvents(await threadEvents(database, threadId));
+          printEvents(await threadEvents(database, threadId));
+          return printPinEvents(await pinEvents(database, threadId));
         }
-        if (options.history)
+        if (options.history) {
           for (const { kind, ...event } of await threadEvents(database, threadId))
             printJson({ threadId, event: kind, ...event });
+          for (const event of await pinEvents(database, threadId)) printJson({ threadId, event: "version", ...event });
+        }
         for (const step of steps) {
           const history = options.history ? { history: await historyOf(database, step.record.key) } : {};
           printJson({ ...(await toJson(step)), ...history });
@@ -109,6 +116,12 @@ async function printSteps(state: string, threadId: string, steps: readonly StepT
 function printEvents(events: readonly ThreadEvent[]): void {
   for (const { kind, by, reason, at } of events)
     printLine(redact(`${showTime(at)}  ${kind} by ${by}${reason === undefined ? "" : `: ${reason}`}`));
+}
+
+/** How what the thread is held to has changed. */
+function printPinEvents(events: readonly PinEvent[]): void {
+  for (const { name, from, to, verdict, detail, by, at } of events)
+    printLine(redact(`${showTime(at)}  ${name} ${from} -> ${to}: ${verdict} by ${by} (${detail})`));
 }
 
 /** What a write came back with, short enough for a table. Reads and model answers are content, not receipts. */

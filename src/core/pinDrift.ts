@@ -64,17 +64,28 @@ function valueDrift(use: PinUse, now: string | undefined): Found | undefined {
   };
 }
 
-function toolDrift(use: PinUse, { tools, older }: BuildVersions): Found | undefined {
-  const same = [...tools, ...older].find(({ name, version }) => name === use.name && version === use.version);
-  if (same !== undefined && use.fingerprint !== undefined && use.fingerprint !== same.fingerprint) {
-    const drift = compareTools({ version: use.version, shape: use.shape }, same);
-    const detail = `the build has another meaning under the same version: ${describeDrift(drift)}`;
-    return { to: same.version, drift: { ...drift, verdict: "breaking" }, detail };
+/** Versions that the build declares with another meaning than they are registered with. */
+export function changedMeanings(
+  uses: readonly PinUse[],
+  { tools, older }: Pick<BuildVersions, "tools" | "older">,
+): { readonly name: string; readonly version: string; readonly drift: Drift; readonly detail: string }[] {
+  return uses.flatMap(({ name, version, fingerprint, shape }) => {
+    const own = [...tools, ...older].find((tool) => tool.name === name && tool.version === version);
+    if (own === undefined || fingerprint === undefined || fingerprint === own.fingerprint) return [];
+    const drift: Drift = { ...compareTools({ version, shape }, own), verdict: "breaking" };
+    return [{ name, version, drift, detail: describeDrift(drift) }];
+  });
+}
+
+function toolDrift(use: PinUse, build: BuildVersions): Found | undefined {
+  const [changed] = changedMeanings([use], build);
+  if (changed !== undefined) {
+    const detail = `the build has another meaning under the same version: ${changed.detail}`;
+    return { to: changed.version, drift: changed.drift, detail };
   }
   // What nobody will meet again is no drift.
   if (use.open === 0) return undefined;
-  const newest = tools.find(({ name }) => name === use.name);
+  const newest = build.tools.find(({ name }) => name === use.name);
   if (newest === undefined) return { to: undefined, drift: GONE, detail: "the build does not declare it" };
-  const drift = compareTools({ version: use.version, shape: use.shape }, newest);
-  return { to: newest.version, drift };
+  return { to: newest.version, drift: compareTools({ version: use.version, shape: use.shape }, newest) };
 }

@@ -157,6 +157,18 @@ describe("threads that slept for three days", () => {
   });
 });
 
+describe("longhaul doctor", () => {
+  it("names a version of a build that is registered with another meaning, and ends with 1", async () => {
+    const finding = async (build: string) =>
+      (await cli(build, "doctor")).lines.find(({ check }) => check === "versions");
+    expect(await finding("v1")).toMatchObject({ ok: true });
+    expect(await finding("v1 changed")).toMatchObject({
+      ok: false,
+      detail: expect.stringMatching(/mail 1\.0\.0: .*\/input\/subject/),
+    });
+  });
+});
+
 describe("longhaul migrate-thread", () => {
   it("says in a dry run what would change, then changes it and records who did", async () => {
     const dry = await cli(
@@ -186,6 +198,8 @@ describe("longhaul migrate-thread", () => {
       mailed: [{ version: "2.0.0", args: { recipient: "ann", subject: "(none)" } }],
       next: [],
     });
+    const { lines } = await longhaul(db.url, "show", "moved", "--history");
+    expect(lines[0]).toMatchObject({ event: "version", name: "mail", from: "1.0.0", to: "2.0.0", by: "ann" });
     const again = await cli("v3 with migrate", "migrate-thread", "moved", "--to", "mail@2.0.0", "--by", "ann");
     expect(again).toMatchObject({ code: 3, lines: [{ moved: false, pins: [] }] });
   });

@@ -101,6 +101,16 @@ export {
 export type { ToolMigration } from "./langgraph/pinnedTool.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { requestApproval } from "./langgraph/requestApproval.js";
+export {
+  emptyPad,
+  type Pad,
+  type PadNote,
+  type PadSection,
+  type PadTurn,
+  type Scratchpad,
+  type ScratchpadOptions,
+  scratchpad,
+} from "./langgraph/scratchpad.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
 export { type MigrateAnswer, type MigratedPin, type MigrateRequest, migrateThread } from "./migrateThread.js";
 export type { Delivered } from "./notify/deliver.js";

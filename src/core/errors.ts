@@ -233,6 +233,19 @@ export class ArtifactError extends LonghaulError {
   }
 }
 
+/** A summariser gave more than it was allowed. What it was to stand for is kept, as `digest`. */
+export class SummaryTooLongError extends LonghaulError {
+  readonly code = "SUMMARY_TOO_LONG";
+  override readonly status = 409;
+  constructor(
+    message: string,
+    readonly digest: string,
+    details: ErrorDetails = {},
+  ) {
+    super(message, details);
+  }
+}
+
 /** What trying again does not change has a status; a source or store that failed may be well again. */
 const ARTIFACT_STATUS = {
   missing: 404,

@@ -7,12 +7,10 @@ import { type LedgerReader, openLedgerReader } from "./demo/receipts.js";
 import { brokenPromises, type DemoResult, measure, renderResult } from "./demo/result.js";
 import { DemoError, runThread } from "./demo/runThread.js";
 import { readSettings, type Settings } from "./settings.js";
-import { loadCorpus } from "./world/corpus.js";
 import { startWorld, type World } from "./world/world.js";
 
 async function main(argv: readonly string[]): Promise<number> {
-  const corpus = await loadCorpus();
-  const options = parseOptions(argv, corpus.length);
+  const options = parseOptions(argv);
   // This process is the world; what an outer one may have set does not count.
   const settings = readSettings({
     ...process.env,
@@ -23,6 +21,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const ledger = await openLedgerReader();
   const world = await startWorld({
     reportsDirectory: settings.reportsDirectory,
+    pages: options.pages,
     standIn: settings.openAi === undefined,
   });
   try {
@@ -58,7 +57,16 @@ async function research(
       display,
     });
     const receipts = await ledger.receipts(threadId);
-    return await measure({ threadId, log: world.log, publisher: world.publisher, receipts, startedAt, ...outcome });
+    const dbBytes = await ledger.bytesOf(threadId);
+    return await measure({
+      threadId,
+      log: world.log,
+      publisher: world.publisher,
+      receipts,
+      startedAt,
+      dbBytes,
+      ...outcome,
+    });
   } finally {
     display.stop();
   }

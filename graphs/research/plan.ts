@@ -11,6 +11,9 @@ import { type FoundPage, ResearchContext, type ResearcherInput, ResearchInput, R
 import { chooseTier } from "./tier.js";
 import { byLikeness, distinct, givenPage, numbered, shareOut, topicCount } from "./topics.js";
 
+/** How deep a topic looks into its ranking; what nobody has by then comes from the list of all pages. */
+const MAX_RANKED = 60;
+
 const Plan = z.object({
   title: z.string().describe("The title of the report"),
   topics: z.array(z.object({ title: z.string(), query: z.string() })),
@@ -28,7 +31,7 @@ export const plan = durableNode(ResearchState, async (state, { step, budget, con
   const rankings =
     urls.length > 0
       ? topics.map((topic) => byLikeness(topic, overview))
-      : await Promise.all(topics.map((topic) => search(step, topic.query, pages)));
+      : await Promise.all(topics.map((topic) => search(step, topic.query, Math.min(pages, MAX_RANKED))));
   // The last resort of every topic: whatever else there is, so that as many pages are read as were asked for.
   const rest = urls.length > 0 ? overview : await search(step, "*", pages + tier.searches);
   const lists = shareOut(

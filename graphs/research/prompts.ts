@@ -1,6 +1,7 @@
 // Every word that the graph says to a model, in one place. Pages and notes go in under their number, and that number is
 // how a note or the report cites them: [7] means page 7 everywhere.
-import type { FoundPage, Note, ReadPage, Topic } from "./state.js";
+import type { Pad } from "langgraph-longhaul";
+import type { FoundPage, Note, SourcePage, Topic } from "./state.js";
 
 export interface Prompt {
   readonly system: string;
@@ -37,7 +38,7 @@ export function researchPrompt(question: string, topic: Topic, canSearch: boolea
 }
 
 /** Ask for a note on one page. */
-export function notePrompt(question: string, topicTitle: string, page: ReadPage): Prompt {
+export function notePrompt(question: string, topicTitle: string, page: SourcePage & { text: string }): Prompt {
   return {
     system:
       "You take notes on one page for a report. Write at most four sentences that help to answer the question under this topic, using " +
@@ -51,23 +52,49 @@ export function synthesisPrompt(parts: {
   question: string;
   readers: string;
   title: string;
-  topics: readonly Topic[];
-  notes: readonly Note[];
+  /** What `notesText` or `padText` gives. */
+  notes: string;
 }): Prompt {
-  const { question, readers, title, topics, notes } = parts;
-  const sections = topics.map((topic) => {
-    const own = notes.filter((note) => note.topic === topic.title);
-    return [
-      `## ${topic.title}`,
-      ...own.map((note) => `<note page="${note.number}" title="${attribute(note.title)}">\n${note.text}\n</note>`),
-    ].join("\n");
-  });
+  const { question, readers, title, notes } = parts;
   return {
     system:
       "You write the report from the notes. Markdown: the title as a level-1 heading, a summary of what matters most, one level-2 section " +
       "for each topic, and a last section with recommendations. Keep every citation in the form [7] right after what it supports, and say " +
       "nothing that the notes do not support. Write for the readers named. Do not list the sources; they are added.",
-    user: [`Question: ${question}`, `Title: ${title}`, `Readers: ${readers}`, "", ...sections].join("\n"),
+    user: [`Question: ${question}`, `Title: ${title}`, `Readers: ${readers}`, "", notes].join("\n"),
+  };
+}
+
+/** Every note in full, under its topic. */
+export function notesText(topics: readonly Topic[], notes: readonly Note[]): string {
+  const sections = topics.map(({ title }) => [
+    `## ${title}`,
+    ...notes.filter(({ topic }) => topic === title).map(noteText),
+  ]);
+  return sections.map((lines) => lines.join("\n")).join("\n");
+}
+
+/** One note, as the prompts show it. */
+export function noteText(note: Note): string {
+  return `<note page="${note.number}" title="${attribute(note.title)}">\n${note.text}\n</note>`;
+}
+
+/** More notes than a prompt holds: summaries, each with the artifact that it stands for, and the newest notes in full. */
+export function padText({ sections, recent }: Pad): string {
+  const lines = new Map<string, string[]>();
+  for (const { title, notes, artifact, summary } of sections)
+    lines.set(title, [`<summary pages="${notes}" of="${artifact.artifact}">\n${summary}\n</summary>`]);
+  for (const { section, text } of recent) lines.set(section, [...(lines.get(section) ?? []), text]);
+  return [...lines].map(([title, parts]) => [`## ${title}`, ...parts].join("\n")).join("\n");
+}
+
+/** Ask for a summary of notes that do not fit in a prompt. */
+export function condensePrompt(question: string, section: string, text: string, words: number): Prompt {
+  return {
+    system:
+      `You condense notes on one topic. Keep what answers the question best, in at most ${words} words, a sentence a line, and keep every ` +
+      "citation in the form [7] right after what it supports. Say nothing that the notes do not say.",
+    user: `Question: ${question}\nTopic: ${section}\nWords: ${words}\n\n${text}`,
   };
 }
 

@@ -43,8 +43,9 @@ const think = durableNode(ResearcherState, async (state, runtime) => {
 
 /** Takes the note on one page. */
 export const note = durableNode(async ({ question, topicTitle, page }: typeof NoteInput.State, runtime) => {
+  const text = (await runtime.artifacts.read(page.text)).toString("utf8");
   const answer = await (await chatModel(await chooseTier(runtime))).invoke(
-    messagesOf(notePrompt(question, topicTitle, page)),
+    messagesOf(notePrompt(question, topicTitle, { ...page, text })),
   );
   return {
     notes: [{ topic: topicTitle, number: page.number, url: page.url, title: page.title, text: answer.text.trim() }],
@@ -114,7 +115,7 @@ function pagesIn(message: BaseMessage, state: State): ReadPage[] {
   if (!isToolMessage(message) || message.name !== readPage.name || message.status === "error") return [];
   const { url, title, text } = JSON.parse(message.text) as Omit<ReadPage, "number">;
   const listed = state.topic.pages.find((page) => page.url === url);
-  return listed && text ? [{ number: listed.number, url, title: title || listed.title, text }] : [];
+  return listed && text.bytes > 0 ? [{ number: listed.number, url, title: title || listed.title, text }] : [];
 }
 
 function foundIn(message: BaseMessage): FoundPage[] {

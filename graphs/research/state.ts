@@ -27,10 +27,13 @@ const Topic = z.object({
 });
 export type Topic = z.infer<typeof Topic>;
 
-const ReadPage = SourcePage.extend({ text: z.string() });
+const Artifact = z.object({ artifact: z.string(), bytes: z.int(), mediaType: z.string() });
+
+/** A page that was read. Its text is an artifact: a state with hundreds of pages stays small. */
+const ReadPage = SourcePage.extend({ text: Artifact });
 export type ReadPage = z.infer<typeof ReadPage>;
 
-const Note = ReadPage.extend({ topic: z.string() });
+const Note = SourcePage.extend({ topic: z.string(), text: z.string() });
 export type Note = z.infer<typeof Note>;
 
 /** A page that was read, and then the budget ended. */
@@ -43,7 +46,7 @@ export type Lead = z.infer<typeof Lead>;
 /** What a run starts with: a question, and how many pages of the site to read or which URLs. */
 export const ResearchInput = z.object({
   question: z.string().default(DEFAULT_QUESTION).meta({ title: "Question", description: "What the report answers." }),
-  pages: z.int().min(1).max(1_000).default(DEFAULT_PAGES).meta({
+  pages: z.int().min(1).max(5_000).default(DEFAULT_PAGES).meta({
     title: "Pages",
     description: "How many pages of the site are read. Not used where URLs are given.",
   }),

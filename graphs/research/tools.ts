@@ -27,15 +27,15 @@ export const readPage = durableTool(
   tool(
     async ({ url }) => {
       const { siteUrl } = await connect();
-      const { signal, idempotencyKey } = currentStep();
+      const { signal, idempotencyKey, artifacts } = currentStep();
       const address = new URL(url, siteUrl);
       const ours = address.origin === siteUrl;
       const { title, text } = await fetchPage(address.href, { signal, ...(ours && { stepKey: idempotencyKey }) });
-      return JSON.stringify({ url, title, text });
+      return JSON.stringify({ url, title, text: await artifacts.put(text, { mediaType: "text/markdown" }) });
     },
     {
       name: "read_page",
-      description: "Fetches a page; answers with its readable text.",
+      description: "Fetches a page; answers with its title, and with where its readable text is kept.",
       schema: z.object({ url: z.string() }),
     },
   ),

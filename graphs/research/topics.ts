@@ -9,9 +9,12 @@ export interface PlannedTopic {
 /** About as many pages as one prompt holds in full. */
 const PAGES_PER_TOPIC = 8;
 
+/** More topics make no better report: their lists grow instead. */
+const MAX_TOPICS = 40;
+
 /** At least two, so that there is something to share out; a single page is a topic of its own. */
 export function topicCount(pages: number): number {
-  return Math.min(pages, Math.max(2, Math.ceil(pages / PAGES_PER_TOPIC)));
+  return Math.min(pages, MAX_TOPICS, Math.max(2, Math.ceil(pages / PAGES_PER_TOPIC)));
 }
 
 /** The topics take turns, each its best page that nobody has yet, until there are `count` or no more. */

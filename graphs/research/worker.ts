@@ -77,6 +77,13 @@ function unreadPages(state: Parameters<typeof unreadTopics>[0]): number {
   return (state.topics ?? []).length === 0 ? 0 : unreadTopics(state).reduce((sum, { pages }) => sum + pages.length, 0);
 }
 
+/** Often enough to see a peak. */
+const MEMORY_MS = 200;
+setInterval(
+  () => tell({ type: "memory", rssMb: Math.round(process.memoryUsage.rss() / 1024 / 1024) }),
+  MEMORY_MS,
+).unref();
+
 // Nobody would hear of a run whose parent is gone.
 process.on("disconnect", () => process.exit(1));
 process.once("message", (job: Job) => {

@@ -87,7 +87,13 @@ describe("npm run demo", () => {
       "duplicates",
       "report",
       "stopped",
+      "dbBytesPerPage",
+      "largestPromptTokens",
+      "rssMb",
     ]);
+    expect(result.largestPromptTokens).toBeGreaterThan(100);
+    expect(result.dbBytesPerPage).toBeGreaterThan(1_000);
+    expect(result.rssMb).toBeGreaterThan(30);
     expect(result).toMatchObject({
       event: "done",
       threadId: "inside",

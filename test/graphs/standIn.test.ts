@@ -4,7 +4,14 @@ import { tool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { notePrompt, type Prompt, planPrompt, researchPrompt, synthesisPrompt } from "../../graphs/research/prompts.js";
+import {
+  notePrompt,
+  notesText,
+  type Prompt,
+  planPrompt,
+  researchPrompt,
+  synthesisPrompt,
+} from "../../graphs/research/prompts.js";
 import { assembleReport } from "../../graphs/research/report.js";
 import { type RequestLog, requestLog } from "../../graphs/research/world/requestLog.js";
 import { startStandIn } from "../../graphs/research/world/standIn/server.js";
@@ -117,7 +124,9 @@ test("writes a report whose every citation is a page that was given", async () =
   }));
   const topics = ["Tools", "Errors"].map((title) => ({ title, query: title, pages: [] }));
   const answer = await model.invoke(
-    messages(synthesisPrompt({ question: QUESTION, readers: "developers", title: "Agents", topics, notes })),
+    messages(
+      synthesisPrompt({ question: QUESTION, readers: "developers", title: "Agents", notes: notesText(topics, notes) }),
+    ),
   );
   expect(answer.text).toMatch(/^# Agents\n/);
   expect(answer.text).toContain("\n## Tools\n");

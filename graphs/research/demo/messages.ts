@@ -25,6 +25,8 @@ export type WorkerMessage =
   | { readonly type: "ready" }
   | { readonly type: "running"; readonly resumed: boolean }
   | StepMessage
+  /** What the worker's process has in memory now. */
+  | { readonly type: "memory"; readonly rssMb: number }
   /** Time must pass first; the worker waits and goes on by itself. */
   | { readonly type: "waiting"; readonly until: string; readonly reason: string }
   | { readonly type: "finished"; readonly report: string }

@@ -41,11 +41,13 @@ interface RawOptions {
 }
 
 const DEFAULT_PAGES = 40;
+/** What one state and one search of the site can hold in a demo. */
+const MAX_PAGES = 5_000;
 
 /** @throws UsageError for a bad option, and for `--help`, whose text it carries. */
-export function parseOptions(argv: readonly string[], corpusPages: number): DemoOptions {
+export function parseOptions(argv: readonly string[]): DemoOptions {
   const printed: string[] = [];
-  const command = describe(corpusPages)
+  const command = describe()
     .exitOverride()
     .configureOutput({ writeOut: (text) => printed.push(text), writeErr: (text) => printed.push(text) });
   try {
@@ -54,7 +56,7 @@ export function parseOptions(argv: readonly string[], corpusPages: number): Demo
     if (!(error instanceof CommanderError)) throw error;
     throw new UsageError(printed.join("").trim() || error.message, error.exitCode === 0 ? 0 : 2);
   }
-  return complete(command.opts<RawOptions>(), corpusPages);
+  return complete(command.opts<RawOptions>());
 }
 
 /** How many steps a run records: its middle is where the demo kills it. */
@@ -65,10 +67,10 @@ export function expectedSteps(pages: number, fromUrls: boolean): number {
   return searches + turns + 2 * pages + ["plan", "synthesis", "publish"].length;
 }
 
-function complete(raw: RawOptions, corpusPages: number): DemoOptions {
+function complete(raw: RawOptions): DemoOptions {
   const urls = (raw.urls ?? []).slice(0, raw.pages);
-  if (urls.length === 0 && (raw.pages ?? 0) > corpusPages) {
-    throw new UsageError(`Expected --pages to be at most ${corpusPages}, the pages of the site, got ${raw.pages}.`, 2);
+  if (urls.length === 0 && (raw.pages ?? 0) > MAX_PAGES) {
+    throw new UsageError(`Expected --pages to be at most ${MAX_PAGES}, got ${raw.pages}.`, 2);
   }
   const pages = urls.length || raw.pages || DEFAULT_PAGES;
   const middle = Math.max(1, Math.floor(expectedSteps(pages, urls.length > 0) / 2));
@@ -83,7 +85,7 @@ function complete(raw: RawOptions, corpusPages: number): DemoOptions {
   };
 }
 
-function describe(corpusPages: number): Command {
+function describe(): Command {
   return new Command("npm run demo --")
     .description(
       "Researches a question over many pages, is killed on the way, comes back, and publishes one report. Nothing recorded is done twice.",
@@ -91,7 +93,7 @@ function describe(corpusPages: number): Command {
     .addOption(
       new Option(
         "--pages <n>",
-        `how many pages to read, at most ${corpusPages} of the site (default: ${DEFAULT_PAGES})`,
+        `how many pages to read, at most ${MAX_PAGES}; above 238 they are editions of the same pages (default: ${DEFAULT_PAGES})`,
       ).argParser(positiveInteger),
     )
     .addOption(

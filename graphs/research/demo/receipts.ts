@@ -20,6 +20,8 @@ export interface LedgerReader {
   readonly place: string;
   /** Every step of the thread that has its result, in the order of recording. */
   receipts(threadId: string): Promise<Receipt[]>;
+  /** What the rows of the thread take, its artifacts among them; without indexes. */
+  bytesOf(threadId: string): Promise<number>;
   /** The dollars that the thread's code gave it; undefined without a budget. */
   budgetUsd(threadId: string): Promise<number | undefined>;
   /** The ledger's clock. */
@@ -45,6 +47,14 @@ export async function openLedgerReader(env: NodeJS.ProcessEnv = process.env): Pr
       const { rows } = await pool.query<{ made: boolean }>("select to_regclass('longhaul.steps') is not null as made");
       return rows[0]?.made ? (await pool.query<Row>(RECEIPTS, [threadId])).rows.map(toReceipt) : [];
     },
+    bytesOf: async (threadId) => {
+      const tables = await pool.query<{ name: string }>(TABLES);
+      const { rows } = await pool.query<{ bytes: string }>(
+        `select coalesce(sum(bytes), 0)::bigint as bytes from (${[ARTIFACTS, ...tables.rows.map(({ name }) => bytesIn(name))].join(" union all ")}) found`,
+        [threadId],
+      );
+      return Number(rows[0]?.bytes ?? 0);
+    },
     budgetUsd: async (threadId) => {
       const { rows } = await pool.query<{ made: boolean }>(
         "select to_regclass('longhaul.budgets') is not null as made",
@@ -66,6 +76,16 @@ interface Row extends Omit<Receipt, "recordedAt" | "inputTokens" | "outputTokens
 }
 
 const BUDGET = "select (limit_nano_usd / 1e9)::float8 as usd from longhaul.budgets where scope = $1";
+
+/** Those that know of threads. */
+const TABLES = `
+  select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+  where c.table_schema = 'longhaul' and c.column_name = 'thread_id' and t.table_type = 'BASE TABLE'`;
+const bytesIn = (table: string) =>
+  `select sum(pg_column_size(t.*)) as bytes from longhaul.${table} t where t.thread_id = $1`;
+const ARTIFACTS = `
+  select sum(pg_column_size(c.chunk)) as bytes from longhaul.artifact_refs r
+  join longhaul.artifacts a using (namespace, digest) join longhaul.artifact_chunks c using (location) where r.thread_id = $1`;
 
 const RECEIPTS = `
   select encode(key, 'hex') as key, name, kind, effect, ended_at as recorded_at, coalesce(input_tokens, 0) as input_tokens,

@@ -22,6 +22,11 @@ export interface DemoResult {
   readonly report: string | null;
   /** Pages that the budget left unread, and how to go on; null when all is done. */
   readonly stopped: { readonly unread: number; readonly message: string } | null;
+  /** What the database keeps of the thread, by page: steps, checkpoints, artifacts. Null without a page. */
+  readonly dbBytesPerPage: number | null;
+  readonly largestPromptTokens: number;
+  /** The most that a worker had in memory, in MiB. */
+  readonly rssMb: number;
 }
 
 export interface Measured {
@@ -34,6 +39,9 @@ export interface Measured {
   readonly replayed: number;
   readonly report: string | undefined;
   readonly stopped: { readonly unread: number; readonly message: string } | undefined;
+  /** What the database keeps of the thread. */
+  readonly dbBytes: number;
+  readonly rssMb: number;
 }
 
 const NANO = 1e9;
@@ -48,12 +56,15 @@ export async function measure({
   replayed,
   report,
   stopped,
+  dbBytes,
+  rssMb,
 }: Measured): Promise<DemoResult> {
+  const pages = receipts.filter((receipt) => receipt.name === "read_page").length;
   const found: Audit = audit({ requests: log.requests, receipts, kills, startedAt });
   return {
     event: "done",
     threadId,
-    pages: receipts.filter((receipt) => receipt.name === "read_page").length,
+    pages,
     kills: kills.length,
     steps: receipts.length,
     replayed,
@@ -68,6 +79,12 @@ export async function measure({
     duplicates: found.duplicates,
     report: report ?? null,
     stopped: stopped ?? null,
+    dbBytesPerPage: pages === 0 ? null : Math.round(dbBytes / pages),
+    largestPromptTokens: receipts.reduce(
+      (most, { kind, inputTokens }) => (kind === "llm" ? Math.max(most, inputTokens) : most),
+      0,
+    ),
+    rssMb,
   };
 }
 
@@ -113,6 +130,10 @@ export function renderResult(result: DemoResult, killAt: number | undefined, sta
       "The world saw": `${plural(world.pagesServed, "page")} served, ${plural(world.modelRequests, "model request")}, ${plural(world.published, "report")} published`,
     },
     { Cost: `$${result.costUsd.toFixed(4)}${standIn ? " at the model's list price; nothing was spent" : ""}` },
+    { "Largest prompt": `${plural(result.largestPromptTokens, "token")}` },
+    {
+      "At most in memory": `${result.rssMb} MiB; ${Math.round((result.dbBytesPerPage ?? 0) / 1024)} KiB a page in the database`,
+    },
     { Thread: result.threadId },
     { Report: result.report ?? "none yet" },
   );

@@ -27,6 +27,8 @@ export interface ThreadOutcome {
   readonly stopped: { readonly message: string; readonly unread: number } | undefined;
   readonly kills: readonly Kill[];
   readonly replayed: number;
+  /** The most that a worker had in memory. */
+  readonly rssMb: number;
 }
 
 /** What one worker left behind. */
@@ -43,6 +45,7 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
   const env = workerEnvironment(world, ledger);
   const kills: Kill[] = [];
   let replayed = 0;
+  let rssMb = 0;
   let current: WorkerProcess | undefined;
   const ignoreSignals = onSignal(job.threadId, () => current?.kill());
   try {
@@ -50,6 +53,7 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
       const startedAt = await ledger.now();
       const hear = (message: WorkerMessage): void => {
         // When a new worker speaks, every request that the dead one had sent has been seen: its sockets are drained.
+        if (message.type === "memory") rssMb = Math.max(rssMb, message.rssMb);
         if (message.type === "ready" && lives > 1)
           kills.push({ requestsBefore: world.log.requests.length, nextStartedAt: startedAt });
       };
@@ -63,7 +67,7 @@ export async function runThread(run: ThreadRun): Promise<ThreadOutcome> {
       const life = await live(start, lives === 1 ? run.killAt : undefined, run.display);
       replayed += life.replayed;
       const { report, stopped } = life;
-      if (report !== undefined || stopped !== undefined) return { report, stopped, kills, replayed };
+      if (report !== undefined || stopped !== undefined) return { report, stopped, kills, replayed, rssMb };
     }
   } finally {
     ignoreSignals();

@@ -14,6 +14,33 @@ export interface CorpusPage {
   readonly markdown: string;
 }
 
+/** What a site of any size is made of: the documentation, and as many editions more of it as it takes. */
+export async function loadPages(count: number): Promise<CorpusPage[]> {
+  const pages = await loadCorpus();
+  const editions = Math.max(1, Math.ceil(count / pages.length));
+  return Array.from({ length: editions }, (_unused, n) =>
+    n === 0 ? pages : pages.map((page) => edition(page, n + 1)),
+  ).flat();
+}
+
+/** The page at an address of any edition. */
+export function pageAt(path: string, first: ReadonlyMap<string, CorpusPage>): CorpusPage | undefined {
+  const [, n] = /^\/docs\/edition-(\d+)\b/.exec(path) ?? [];
+  if (n === undefined) return first.get(path);
+  const page = first.get(path.replace(`/edition-${n}`, ""));
+  return page && edition(page, Number(n));
+}
+
+/** The same page, found under another address and saying which edition it is. */
+function edition(page: CorpusPage, n: number): CorpusPage {
+  return {
+    ...page,
+    path: page.path.replace(/^\/docs/, `/docs/edition-${n}`),
+    title: `${page.title} (edition ${n})`,
+    markdown: `${page.markdown}\n\nEdition ${n} of the page on ${page.title} says the same as the first one does.\n`,
+  };
+}
+
 /** Reads every page from disk. Order is the order of the files, so numbers and rankings are the same on every machine. */
 export async function loadCorpus(): Promise<CorpusPage[]> {
   const root = join(dirname(createRequire(import.meta.url).resolve("ai/package.json")), "docs");

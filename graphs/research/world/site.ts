@@ -2,7 +2,7 @@
 //   GET /docs/…              one page
 //   GET /search?q=…&limit=…  { hits: [{ url, title, snippet }] }, where url is the path on this site: ports change, pages stay
 import { setTimeout as delay } from "node:timers/promises";
-import { type CorpusPage, loadCorpus } from "./corpus.js";
+import { type CorpusPage, loadPages, pageAt } from "./corpus.js";
 import { listenOnLoopback, type RunningServer, sendJson } from "./httpServer.js";
 import { renderPage } from "./renderPage.js";
 import { idempotencyKeyOf, type RequestLog } from "./requestLog.js";
@@ -12,13 +12,15 @@ export interface SiteOptions {
   readonly log: RequestLog;
   /** How long the site thinks before it answers. @default 30 */
   readonly latencyMs?: number;
+  /** How many pages it has at least. @default those of the documentation */
+  readonly pages?: number;
 }
 
-const MAX_HITS = 500;
+const MAX_HITS = 6_000;
 
 /** Starts the site. Every page and search is counted when its request arrives. */
-export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<RunningServer> {
-  const pages = await loadCorpus();
+export async function startSite({ log, latencyMs = 30, pages: count = 1 }: SiteOptions): Promise<RunningServer> {
+  const pages = await loadPages(count);
   const byPath = new Map(pages.map((page) => [page.path, page]));
   const index = buildSearchIndex(pages);
   return await listenOnLoopback(async (request, response, url) => {
@@ -32,7 +34,7 @@ export async function startSite({ log, latencyMs = 30 }: SiteOptions): Promise<R
       await delay(latencyMs);
       return sendJson(response, 200, { hits });
     }
-    const page = byPath.get(url.pathname);
+    const page = pageAt(url.pathname, byPath);
     if (!page) return sendJson(response, 404, { error: `No page at ${url.pathname}.` });
     log.record("page", url.pathname, idempotencyKeyOf(request));
     await delay(latencyMs);

@@ -10,6 +10,8 @@ export interface WorldOptions {
   readonly reportsDirectory: string;
   /** Whether to start the model stand-in. @default true */
   readonly standIn?: boolean;
+  /** How many pages the site has at least. @default those of the documentation */
+  readonly pages?: number;
   readonly onRequest?: (request: WorldRequest) => void;
 }
 
@@ -24,10 +26,15 @@ export interface World {
 }
 
 /** Starts every server on a free loopback port. They do not keep the process alive. */
-export async function startWorld({ reportsDirectory, standIn = true, onRequest }: WorldOptions): Promise<World> {
+export async function startWorld({
+  reportsDirectory,
+  standIn = true,
+  pages = 1,
+  onRequest,
+}: WorldOptions): Promise<World> {
   const log = requestLog(onRequest);
   const [site, publisher, model] = await Promise.all([
-    startSite({ log }),
+    startSite({ log, pages }),
     startPublisher({ log, directory: reportsDirectory }),
     standIn ? startStandIn({ log }) : undefined,
   ]);

@@ -1,6 +1,7 @@
 // Decides what a request to the stand-in is about and answers it from the text in the prompt, and from nothing else.
 // The prompts are those of prompts.ts; anything else gets one sentence that says what is speaking.
 import type { ChatCompletionRequest, ChatMessage } from "@copilotkit/aimock";
+import { condense } from "./condensing.js";
 import { writeNote } from "./noting.js";
 import { type ListedPage, planTopics } from "./planning.js";
 import { writeReport } from "./reporting.js";
@@ -19,6 +20,7 @@ export function answer(request: ChatCompletionRequest): Answer {
   if (system.startsWith("You plan research.")) return says(writePlan(user));
   if (system.startsWith("You research one topic.")) return chooseTools(request, user);
   if (system.startsWith("You take notes on one page")) return says(writeNote(user));
+  if (system.startsWith("You condense notes")) return says(condense(user));
   if (system.startsWith("You write the report")) return says(writeReport(user));
   return says(STAND_IN_SAYS);
 }

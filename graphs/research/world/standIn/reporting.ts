@@ -3,9 +3,11 @@
 import { isAdvice, rank, type Sentence, withoutRepeats } from "./sentences.js";
 import { termsOf } from "./terms.js";
 
+/** A page's note, or the summary of several. */
 interface NotedPage {
-  readonly number: string;
-  readonly title: string;
+  /** Undefined for a summary. */
+  readonly title: string | undefined;
+  readonly count: number;
   readonly sentences: readonly string[];
 }
 
@@ -33,7 +35,10 @@ export function writeReport(prompt: string): string {
     ADVICE_SENTENCES,
     used,
   );
-  const pages = sections.reduce((sum, section) => sum + section.pages.length, 0);
+  const pages = sections.reduce(
+    (sum, section) => sum + section.pages.reduce((count, page) => count + page.count, 0),
+    0,
+  );
   return [
     `# ${title}`,
     `> ${question}`,
@@ -49,7 +54,10 @@ function writeSection(section: Section, asked: readonly string[], used: Set<stri
   const opening = take(rank(sentencesOf(section), termsOf(section.title), asked), OPENING_SENTENCES, used);
   const details = section.pages.flatMap((page) => {
     const left = take(page.sentences.map(unranked), page.sentences.length, used);
-    return left.length > 0 ? [`- **${page.title}.** ${left.join(" ")}`] : [];
+    if (left.length === 0) return [];
+    return page.title === undefined
+      ? left.map((sentence) => `- ${sentence}`)
+      : [`- **${page.title}.** ${left.join(" ")}`];
   });
   const parts = [`## ${section.title}`];
   if (opening.length > 0) parts.push(opening.join(" "));
@@ -76,13 +84,15 @@ function sectionsOf(prompt: string): Section[] {
     .slice(1)
     .map((text) => ({
       title: text.slice(0, text.indexOf("\n")),
-      pages: [...text.matchAll(/<note page="(\d+)" title="([^"]*)">\n([\s\S]*?)\n<\/note>/g)].map(
-        ([, number = "", title = "", body = ""]) => ({
-          number,
-          title,
-          sentences: body.split("\n").filter((line) => line.includes("[")),
-        }),
-      ),
+      pages: [
+        ...text.matchAll(
+          /<note page="\d+" title="([^"]*)">\n([\s\S]*?)\n<\/note>|<summary pages="(\d+)"[^>]*>\n([\s\S]*?)\n<\/summary>/g,
+        ),
+      ].map(([, title, note = "", count = "1", summary = ""]) => ({
+        title,
+        count: Number(count),
+        sentences: `${note}${summary}`.split("\n").filter((line) => line.includes("[")),
+      })),
     }))
     .filter((section) => section.pages.length > 0);
 }

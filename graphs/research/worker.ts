@@ -58,7 +58,8 @@ async function run(job: Job): Promise<void> {
       return await ledger.close();
     } catch (error) {
       const reason = drainReason(error);
-      if (reason?.kind !== "due" && reason?.kind !== "busy") throw error;
+      // A process that was paused for longer than its lease has lost the thread, and takes it again once it is free.
+      if (reason?.kind !== "due" && reason?.kind !== "busy" && reason?.kind !== "lost") throw error;
       const until = reason.dueAt ? new Date(reason.dueAt) : new Date(Date.now() + POLL_MS);
       tell({ type: "waiting", until: until.toISOString(), reason: reason.message });
       await delay(Math.max(POLL_MS, until.getTime() - Date.now()));

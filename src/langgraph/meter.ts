@@ -13,6 +13,7 @@ import { askedIn } from "./modelUsage.js";
 import { partWithin } from "./part.js";
 import type { CallPlace } from "./place.js";
 import { PlainSpans } from "./plainSpans.js";
+import { RepeatedCalls } from "./repeatedCalls.js";
 import type { Run } from "./run.js";
 import type { RunPurse } from "./runPurse.js";
 import { isCountedByTask } from "./subgraphNumbers.js";
@@ -29,6 +30,7 @@ export class Meter extends GraphCallbackHandler {
 
   readonly #unrecorded: UnrecordedCalls;
   readonly #spans: PlainSpans;
+  readonly #repeated = new RepeatedCalls();
 
   constructor(readonly run: Run) {
     super();
@@ -122,7 +124,9 @@ export class Meter extends GraphCallbackHandler {
     } else this.#inherit(runId, parentRunId, metadata);
     const { scope } = this.#mayCall(runId);
     await this.#leaving(runId, this.#unrecorded.toolStarts(runId, { metadata, purse: this.purseAt(runId), scope }));
-    if (this.#unrecorded.isOurs(metadata)) this.#spans.toolStarts(runId, this.placeOf(runId), tool, hasScope);
+    if (!this.#unrecorded.isOurs(metadata)) return;
+    this.#spans.toolStarts(runId, this.placeOf(runId), tool, hasScope);
+    this.#repeated.begins(runId, scope, `the tool "${tool}"`);
   }
 
   override async handleChatModelStart(
@@ -140,7 +144,9 @@ export class Meter extends GraphCallbackHandler {
     this.run.deciding?.modelStarts(String(metadata["langgraph_checkpoint_ns"] ?? ""), metadata, extra);
     const call = { extra, metadata, asked, purse: this.purseAt(runId), scope };
     await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, call));
-    if (this.#unrecorded.isOurs(metadata)) this.#spans.modelStarts(runId, this.placeOf(runId), asked);
+    if (!this.#unrecorded.isOurs(metadata)) return;
+    this.#spans.modelStarts(runId, this.placeOf(runId), asked);
+    this.#repeated.begins(runId, scope, `the model "${asked.model ?? ""}"`);
   }
 
   /** For nodes of graphs that `guardNodes` does not see, such as one that a node invokes. */
@@ -156,27 +162,32 @@ export class Meter extends GraphCallbackHandler {
     if (scope === undefined) return;
     await this.#unrecorded.leaves(scope);
     await scope.close(true).catch(() => undefined);
+    if (isGraphInterrupt(error)) this.#repeated.asks(scope);
     // A question of a graph that a node runs on the same thread is the node's own: it is not answered by catching it.
     if (threadId === this.run.threadId && (isGraphInterrupt(error) || isGraphDrained(error)))
       scope.around?.leave(error);
   }
   override async handleToolEnd(_output: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    this.#repeated.ends(runId);
     await this.#unrecorded.ends(runId);
     await this.#spans.ends(runId);
   }
   override async handleToolError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    this.#repeated.fails(runId);
     await this.#unrecorded.fails(runId, error);
     this.#spans.fails(runId, error);
   }
   override async handleLLMEnd(output: LLMResult, runId: string): Promise<void> {
     this.#places.delete(runId);
+    this.#repeated.ends(runId);
     await this.#unrecorded.ends(runId, output);
     await this.#spans.ends(runId, output);
   }
   override async handleLLMError(error: unknown, runId: string): Promise<void> {
     this.#places.delete(runId);
+    this.#repeated.fails(runId);
     await this.#unrecorded.fails(runId, error);
     this.#spans.fails(runId, error);
   }

@@ -27,6 +27,12 @@ const SAYS: Readonly<Record<string, readonly string[]>> = {
     'asked: delete-records {"olderThanDays":30}',
     "deleted what is older than 365 days: edited by ann",
   ],
+  "07-time-travel": [
+    "first:  visa,Ritz,flight",
+    "asked:  SIBLING_EFFECT",
+    "branch: visa,Plaza,flight",
+    "booked: visa,Ritz,flight,Plaza",
+  ],
   "08-create-agent": [
     "first process:  2 answers paid, 0 refunds",
     'it asks:        refund {"id":7,"usd":120}',

@@ -10,8 +10,9 @@ const SRC = fileURLToPath(new URL("../src/", import.meta.url));
 const MAY_IMPORT: Record<string, readonly string[]> = {
   core: [],
   postgres: ["core"],
-  checkpoint: ["core", "postgres"],
-  langgraph: ["core"],
+  values: ["core"],
+  checkpoint: ["core", "postgres", "values"],
+  langgraph: ["core", "values"],
   langchain: ["core", "langgraph"],
   openai: ["core", "langgraph"],
   embedded: [],
@@ -23,7 +24,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   server: ["core", "postgres", "langgraph", "worker", "."],
   cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
 };
-const MAY_IMPORT_LANGCHAIN = ["checkpoint", "langgraph", "langchain", "worker", "cli", "testing"];
+const MAY_IMPORT_LANGCHAIN = ["values", "checkpoint", "langgraph", "langchain", "worker", "cli", "testing"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
 
 interface Import {

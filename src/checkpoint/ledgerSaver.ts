@@ -11,21 +11,25 @@ import type {
   CheckpointMetadata,
   CheckpointTuple,
   PendingWrite,
-  SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
+import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import type pg from "pg";
-import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
+import { InvalidOptionError, ThreadBusyError, UnserializableError } from "../core/errors.js";
 import { type Hindrance, requestDeletion } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { EMPTY_TYPE, type EncodedValue, encodeValue } from "./elements.js";
 import { OpenGate, type WriteGate } from "./gate.js";
 import { parentsOf, sourceAfter } from "./lineage.js";
+import { writeMetadata } from "./metadata.js";
 import { purgeThread } from "./purge.js";
-import { loadCheckpoints } from "./rows.js";
+import type { Part } from "./references.js";
+import { type Loaded, loadCheckpoints } from "./rows.js";
 import type { RunBinding } from "./runBinding.js";
 import { RunGate } from "./runGate.js";
 import { byId, listing, newest } from "./selection.js";
 import { awaitInDatabase, type CheckpointPair } from "./storedIds.js";
+import { ThreadMemories } from "./threadMemory.js";
 import { toTuple } from "./tuple.js";
 import type { NewCheckpoint } from "./writes.js";
 
@@ -45,20 +49,20 @@ export class LedgerSaver extends PostgresSaver {
   readonly #open: () => Promise<PooledDatabase>;
   readonly #schema: string;
   readonly #gate: WriteGate;
+  readonly #memories = new ThreadMemories();
   readonly #run: RunGate | undefined;
 
   /**
    * @param open Opens the database: connects, migrates, calls `setupCheckpoints`. Called before every use, so it must
    *   remember its answer, and never before the first.
    * @param schema The schema of the ledger and the checkpoints, unquoted.
-   * @param serde @default LangGraph's JsonPlusSerializer
    */
-  constructor(open: () => Promise<PooledDatabase>, schema: string, serde?: SerializerProtocol, run?: RunBinding) {
-    super(lazyPool(open), serde, { schema });
+  constructor(open: () => Promise<PooledDatabase>, schema: string, run?: RunBinding) {
+    super(lazyPool(open), undefined, { schema });
     this.#open = open;
     this.#schema = schema;
-    this.#run = run === undefined ? undefined : new RunGate(open, run);
-    this.#gate = this.#run ?? new OpenGate(open);
+    this.#run = run === undefined ? undefined : new RunGate(open, run, this.#memories);
+    this.#gate = this.#run ?? new OpenGate(open, this.#memories);
   }
 
   /**
@@ -67,7 +71,7 @@ export class LedgerSaver extends PostgresSaver {
    * the run sends afterwards is dropped.
    */
   forRun(run: RunBinding): LedgerSaver {
-    return new LedgerSaver(this.#open, this.#schema, this.serde, run);
+    return new LedgerSaver(this.#open, this.#schema, run);
   }
 
   /** True when the last superstep of the run's root graph asked a person something. Always false outside a run. */
@@ -115,10 +119,8 @@ export class LedgerSaver extends PostgresSaver {
     if (threadId === undefined) return undefined;
     await this.#gate.settled(threadId, ns);
     const database = await this.#open();
-    const { checkpoints, headRow } = await loadCheckpoints(
-      database,
-      id === undefined ? newest(threadId, ns) : byId(threadId, ns, id),
-    );
+    const loaded = await loadCheckpoints(database, id === undefined ? newest(threadId, ns) : byId(threadId, ns, id));
+    const { checkpoints, headRow, parts } = loaded;
     const [stored] = checkpoints;
     this.#gate.saw({
       threadId,
@@ -128,7 +130,16 @@ export class LedgerSaver extends PostgresSaver {
       foundIds: checkpoints.map((checkpoint) => checkpoint.id),
       ...(id === undefined ? { newestId: stored?.id ?? null } : {}),
     });
-    return stored === undefined ? undefined : toTuple(database, this.serde, stored);
+    this.#learn(loaded);
+    return stored === undefined ? undefined : toTuple(database, this.serde, stored, parts.get(threadId));
+  }
+
+  /** What was loaded is stored: a run that goes on from it sends none of it again. */
+  #learn({ parts, epochs }: Loaded): void {
+    for (const [threadId, texts] of parts) {
+      const epoch = epochs.get(threadId);
+      if (epoch !== undefined) this.#memories.of(threadId).learn(epoch, texts.keys());
+    }
   }
 
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -144,13 +155,13 @@ export class LedgerSaver extends PostgresSaver {
     });
     if (threadId !== undefined && ns !== undefined) await this.#gate.settled(threadId, ns);
     const database = await this.#open();
-    const { checkpoints, headRow } = await loadCheckpoints(database, selection);
+    const { checkpoints, headRow, parts } = await loadCheckpoints(database, selection);
     if (threadId !== undefined && ns !== undefined) {
       const foundIds = checkpoints.map((checkpoint) => checkpoint.id);
       this.#gate.saw({ threadId, ns, headRow, askedId: undefined, foundIds });
     }
     // One after the other, so that a long history does not stand in memory twice.
-    for (const stored of checkpoints) yield await toTuple(database, this.serde, stored);
+    for (const stored of checkpoints) yield await toTuple(database, this.serde, stored, parts.get(stored.threadId));
   }
 
   override async put(
@@ -173,10 +184,11 @@ export class LedgerSaver extends PostgresSaver {
     newVersions: ChannelVersions,
   ): Promise<NewCheckpoint> {
     const { threadId = "", ns = "", id: parentId } = addressOf(config);
-    const [blobs, stored] = await Promise.all([
-      this._dumpBlobs(threadId, ns, checkpoint.channel_values, newVersions),
-      this._dumpMetadata(metadata),
-    ]);
+    const values = Object.entries(newVersions).map(([channel, version]) => ({
+      channel,
+      version: String(version),
+      value: this.#encode(threadId, checkpoint.channel_values, channel),
+    }));
     return {
       threadId,
       ns,
@@ -185,9 +197,20 @@ export class LedgerSaver extends PostgresSaver {
       source: metadata.source,
       replay: config.configurable?.["__pregel_replay_state"] !== undefined,
       checkpoint: JSON.stringify(this._dumpCheckpoint(checkpoint)),
-      metadata: JSON.stringify(stored),
-      values: blobs.map(([, , channel, version, type, bytes]) => ({ channel, version, type, bytes })),
+      metadata: writeMetadata(metadata),
+      values: values.map(({ channel, version, value }) => ({
+        channel,
+        version,
+        type: value?.type ?? EMPTY_TYPE,
+        bytes: value?.bytes,
+      })),
+      parts: partsOf(values.map(({ value }) => value)),
     };
+  }
+
+  #encode(threadId: string, values: Readonly<Record<string, unknown>>, channel: string): EncodedValue | undefined {
+    if (!Object.hasOwn(values, channel)) return undefined;
+    return encoded(threadId, channel, values[channel]);
   }
 
   override async putWrites(
@@ -203,15 +226,13 @@ export class LedgerSaver extends PostgresSaver {
       );
     }
     if (writes.length === 0) return;
-    const dumped = await this._dumpWrites(
-      threadId,
-      ns,
-      id,
-      taskId,
-      writes.map(([channel, value]) => [String(channel), value]),
-    );
-    const rows = dumped.map(([, , , , idx, channel, type, bytes]) => ({ idx, channel, type, bytes }));
-    await this.#gate.putWrites({ threadId, ns, checkpointId: id, taskId, taskPath, writes: rows });
+    const values = writes.map(([channel, value]) => encoded(threadId, String(channel), value));
+    const rows = values.map(({ type, bytes }, i) => {
+      const channel = String(writes[i]?.[0]);
+      return { idx: WRITES_IDX_MAP[channel] ?? i, channel, type, bytes };
+    });
+    const parts = partsOf(values);
+    await this.#gate.putWrites({ threadId, ns, checkpointId: id, taskId, taskPath, writes: rows, parts });
   }
 
   /**
@@ -236,6 +257,22 @@ function notYetDeleted(threadId: string, { running, inDoubt }: Hindrance): Threa
     `Thread "${threadId}" is stopped, and is deleted as soon as it can be; now ${why}. Whoever sweeps (a worker, a server) completes it.`,
     { threadId },
   );
+}
+
+function encoded(threadId: string, channel: string, value: unknown): EncodedValue {
+  try {
+    return encodeValue(value, `channel "${channel}"`);
+  } catch (error) {
+    if (!(error instanceof UnserializableError)) throw error;
+    throw new UnserializableError(error.path, error.problem, { threadId });
+  }
+}
+
+/** Each once, also when several values have it. */
+function partsOf(values: readonly (EncodedValue | undefined)[]): Part[] {
+  return [
+    ...new Map(values.flatMap((value) => (value?.parts ?? []).map((part) => [part.digest, part] as const))).values(),
+  ];
 }
 
 function addressOf(config: RunnableConfig): Address {

@@ -3,6 +3,7 @@
 import type { Send } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { type GoneCheckpoint, lockForPrune, OPEN_STEP, pruneSteps } from "../postgres/stepRetention.js";
+import { deleteUnreferenced } from "./unreferenced.js";
 
 export interface PruneTerms {
   readonly keepLast: number;
@@ -172,7 +173,7 @@ async function pruneWithin(send: Send, threadId: string, terms: PruneTerms): Pro
   answers.push(await send(DELETE_VALUES, [threadId]));
   const counts = answers.flatMap(({ rows }) => rows as { n: number; bytes: number }[]);
   const checkpoints = counts.reduce((sum, { n }) => sum + n, 0);
-  const bytes = counts.reduce((sum, { bytes: size }) => sum + size, 0);
+  const bytes = counts.reduce((sum, { bytes: size }) => sum + size, await deleteUnreferenced(send, threadId));
   return { pruned: { checkpoints, steps, bytes, skipped: false }, more: candidates.length === limit };
 }
 

@@ -8,12 +8,16 @@ import {
 } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { finishIfFree } from "../postgres/runs.js";
+import { deleteUnreferenced } from "./unreferenced.js";
 
 const CHECKPOINT_TABLES = ["checkpoint_writes", "checkpoint_blobs", "checkpoints"];
 
 /** Removes every checkpoint of a thread that the transaction has locked. */
 async function deleteCheckpoints(send: Send, threadId: string): Promise<void> {
   for (const table of CHECKPOINT_TABLES) await send(`delete from {schema}.${table} where thread_id = $1`, [threadId]);
+  await deleteUnreferenced(send, threadId);
+  // The new generation says from now on that nothing of before is there.
+  await send("delete from {schema}.element_sweeps where thread_id = $1", [threadId]);
 }
 
 export type Purged = { readonly purged: true; readonly effectsKept: number } | ({ readonly purged: false } & Hindrance);

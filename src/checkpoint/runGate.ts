@@ -8,18 +8,24 @@ import { CancelledError, LeaseLostError, type LonghaulError, StaleWriterError } 
 import { OPEN_OR_UNUSED } from "../postgres/approvalRows.js";
 import { isHeld, whyRefused } from "../postgres/cancels.js";
 import type { PooledDatabase } from "../postgres/pool.js";
-import { OpenGate, type Sight, type WriteGate } from "./gate.js";
+import { OpenGate, type Sight, type WriteGate, withParts } from "./gate.js";
 import { HeadPlace } from "./headPlace.js";
 import type { RunBinding } from "./runBinding.js";
 import { StoredIds } from "./storedIds.js";
+import type { ThreadMemories } from "./threadMemory.js";
 import {
+  CHECKPOINT_GATE,
   checkpointValues,
+  HELD_EPOCH,
+  heldForCheckpoint,
+  heldForWrites,
   type NewCheckpoint,
   type NewWrites,
   NOW,
   replaces,
   STORE_CHECKPOINT,
   storeWrites,
+  WRITES_GATE,
   writesValues,
 } from "./writes.js";
 
@@ -32,24 +38,27 @@ lease as (
   where t.thread_id = $1::text and ${isHeld(epoch, "at.now")} for share of t
 )`;
 
-// $15: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
+const HEAD_ROW = `$${CHECKPOINT_GATE + 1}`;
+const LEAVES = `$${CHECKPOINT_GATE + 2}`;
+// LEAVES: the root's head leaves a position by new input, an update or a fork. No run comes back to the steps that wait
 // there, so they are cancelled with it; a write that may have happened is in doubt, and is settled without the graph (G16).
 // A step under a business key stands at no position: every later run of the thread may come to it.
-// $14: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
-const PUT = `with ${NOW}, ${leaseOf("$13")},
+// HEAD_ROW: the heads row as this run knows it, null for none. Our own id in it is a put whose answer was lost (G20).
+const PUT = `with ${NOW}, ${leaseOf(`$${CHECKPOINT_GATE}`)},
+${heldForCheckpoint("lease")},
 moved as (
-  update {schema}.heads h set checkpoint_id = $3 from lease
-  where $14::text is not null and h.thread_id = $1 and h.checkpoint_ns = $2 and h.checkpoint_id in ($14, $3) returning 1
+  update {schema}.heads h set checkpoint_id = $3 from held
+  where epoch is not null and ${HEAD_ROW}::text is not null and h.thread_id = $1 and h.checkpoint_ns = $2 and h.checkpoint_id in (${HEAD_ROW}, $3) returning 1
 ),
 made as (
-  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $3 from lease where $14 is null
+  insert into {schema}.heads as h (thread_id, checkpoint_ns, checkpoint_id) select $1, $2, $3 from held where epoch is not null and ${HEAD_ROW} is null
   on conflict (thread_id, checkpoint_ns) do update set checkpoint_id = excluded.checkpoint_id
   where h.checkpoint_id = excluded.checkpoint_id returning 1
 ),
 allowed as (select 1 as yes from moved union all select 1 from made), ${STORE_CHECKPOINT},
 dead as (
   update {schema}.steps s set state = 'CANCELLED', due_at = null, ended_at = at.now, changes = s.changes + 1
-  from stored, at where $15::boolean and s.thread_id = $1 and s.doubt_since is null
+  from stored, at where ${LEAVES}::boolean and s.thread_id = $1 and s.doubt_since is null
     and s.state in ('READY', 'RETRY_SCHEDULED', 'WAITING_HUMAN') and not starts_with(s.call_site, 'key:')
   returning s.key, s.attempt, s.changes, s.state
 ),
@@ -57,12 +66,12 @@ doubtful as (
   update {schema}.steps s set state = 'NEEDS_RECONCILIATION', doubt_since = at.now, changes = s.changes + 1,
     first_unresolved_send_at = coalesce(s.first_unresolved_send_at, s.claimed_at),
     could_send_until = greatest(s.could_send_until, s.lease_until), lease_until = null
-  from stored, at where $15 and s.thread_id = $1 and s.effect = 'write' and s.state = 'RUNNING' and s.lease_until <= at.now
+  from stored, at where ${LEAVES} and s.thread_id = $1 and s.effect = 'write' and s.state = 'RUNNING' and s.lease_until <= at.now
   returning s.key, s.attempt, s.changes, s.state
 ),
 unasked as (
   update {schema}.approvals a set status = 'superseded' from stored
-  where $15 and a.thread_id = $1 and ${OPEN_OR_UNUSED} returning a.id
+  where ${LEAVES} and a.thread_id = $1 and ${OPEN_OR_UNUSED} returning a.id
 ),
 noted as (
   insert into {schema}.approval_events (approval_id, kind, by_whom, detail, at)
@@ -73,11 +82,12 @@ told as (
   select left_.key, left_.changes, left_.attempt, left_.state, 'run', 'the thread went on elsewhere', at.now
   from (select * from dead union all select * from doubtful) left_, at
 )
-select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored`;
+select (select count(*) from lease)::int as leased, (select count(*) from stored)::int as stored, ${HELD_EPOCH}`;
 
-const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf("$12")},
-allowed as (select yes from lease), ${storeWrites(replace)}
-select (select count(*) from lease)::int as leased`;
+const putWritesText = (replace: boolean) => `with ${NOW}, ${leaseOf(`$${WRITES_GATE}`)},
+${heldForWrites("lease")},
+allowed as (select 1 as yes from held where epoch is not null), ${storeWrites(replace)}
+select (select count(*) from lease)::int as leased, ${HELD_EPOCH}`;
 const PUT_WRITES = { true: putWritesText(true), false: putWritesText(false) };
 
 const HEAD = `
@@ -90,6 +100,7 @@ function leavesPosition(row: NewCheckpoint): boolean {
 }
 
 interface PutAnswer {
+  readonly epoch: string | null;
   readonly leased: number;
   readonly stored: number;
 }
@@ -104,8 +115,9 @@ export class RunGate implements WriteGate {
   constructor(
     readonly open: () => Promise<PooledDatabase>,
     readonly run: RunBinding,
+    readonly memories: ThreadMemories,
   ) {
-    this.#others = new OpenGate(open);
+    this.#others = new OpenGate(open, memories);
     this.stored = new StoredIds(open, run);
   }
 
@@ -156,8 +168,11 @@ export class RunGate implements WriteGate {
     }
     const problem = place.problemWith(row);
     if (problem !== undefined) throw this.#lose(new StaleWriterError(problem, { threadId: row.threadId }));
-    const values = [...checkpointValues(row), this.run.ticket.epoch, place.headRow ?? null, leavesPosition(row)];
-    const [answer] = await database.query<PutAnswer>("run_put", PUT, values);
+    const memory = this.memories.of(row.threadId);
+    const gate = [this.run.ticket.epoch, place.headRow ?? null, leavesPosition(row)];
+    const [answer] = await withParts(memory, row.parts, () =>
+      database.query<PutAnswer>("run_put", PUT, [...checkpointValues(row, memory), ...gate]),
+    );
     if (answer?.stored === 1 || (await this.#isHead(database, row))) {
       place.moved(row.id);
       this.stored.add(row.ns, row.id);
@@ -186,8 +201,13 @@ export class RunGate implements WriteGate {
     const database = await this.open();
     const replace = replaces(row);
     const name = replace ? "run_writes_over" : "run_writes";
-    const values = [...writesValues(row), this.run.ticket.epoch];
-    const [answer] = await database.query<{ leased: number }>(name, PUT_WRITES[`${replace}`], values);
+    const memory = this.memories.of(row.threadId);
+    const [answer] = await withParts(memory, row.parts, () =>
+      database.query<{ leased: number; epoch: string | null }>(name, PUT_WRITES[`${replace}`], [
+        ...writesValues(row, memory),
+        this.run.ticket.epoch,
+      ]),
+    );
     if (answer?.leased !== 1) throw this.#lose(await this.#whyRefused(database));
   }
 

@@ -1,5 +1,6 @@
 // Which checkpoints a read means: the newest of a namespace, one by its id, or a list. The order is the database's
 // (longhaul_seq), never that of ids, which carry the clock of the worker that made them (G13).
+import { writeFilter } from "./metadata.js";
 import type { Selection } from "./rows.js";
 
 /** The head. Our own puts always agree with the heads row; a newer one is PostgresSaver's, which had the thread. */
@@ -47,7 +48,7 @@ export function listing({ threadId, ns, id, filter, limit, before }: Listing): S
   add("ns", (p) => `cp.checkpoint_ns = ${p}::text`, ns);
   add("id", (p) => `cp.checkpoint_id = ${p}::text`, id);
   const filtered = filter !== undefined && Object.keys(filter).length > 0;
-  add("filter", (p) => `cp.metadata @> ${p}::jsonb`, filtered ? JSON.stringify(filter) : undefined);
+  add("filter", (p) => `cp.metadata @> ${p}::jsonb`, filtered ? writeFilter(filter) : undefined);
   let mark = "";
   if (before?.id !== undefined) {
     shape.push("before");

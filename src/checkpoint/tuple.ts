@@ -1,14 +1,15 @@
 // From stored rows to what LangGraph reads.
 import {
   type Checkpoint,
-  type CheckpointMetadata,
   type CheckpointTuple,
   maxChannelVersion,
   type SerializerProtocol,
   TASKS,
 } from "@langchain/langgraph-checkpoint";
 import type { Database } from "../postgres/pool.js";
-import { loadPendingSends, type StoredCheckpoint, type StoredValue } from "./rows.js";
+import { readMetadata } from "./metadata.js";
+import { loadPendingSends, type PartTexts, type StoredCheckpoint, type StoredValue } from "./rows.js";
+import { readValue } from "./storedValue.js";
 
 /** The version below which LangGraph kept the Sends of a superstep with its parent, not in a channel. */
 const SENDS_IN_A_CHANNEL = 4;
@@ -17,10 +18,16 @@ export async function toTuple(
   database: Database,
   serde: SerializerProtocol,
   row: StoredCheckpoint,
+  parts: PartTexts = new Map(),
 ): Promise<CheckpointTuple> {
   const at = (id: string) => ({ configurable: { thread_id: row.threadId, checkpoint_ns: row.ns, checkpoint_id: id } });
-  const revive = async ({ type, bytes }: StoredValue): Promise<unknown> => serde.loadsTyped(type, bytes);
-  const values = await Promise.all(row.values.map(async (value) => [value.channel, await revive(value)] as const));
+  const versions = (row.checkpoint["channel_versions"] ?? {}) as Record<string, unknown>;
+  const where = { threadId: row.threadId, ns: row.ns, checkpointId: row.id };
+  const revive = (value: StoredValue & { readonly channel: string }, version?: unknown): Promise<unknown> =>
+    readValue(serde, value, parts, { ...where, channel: value.channel, version: version as string | undefined });
+  const values = await Promise.all(
+    row.values.map(async (value) => [value.channel, await revive(value, versions[value.channel])] as const),
+  );
   const stored = row.checkpoint as unknown as Checkpoint;
   const checkpoint: Checkpoint = {
     ...stored,
@@ -29,7 +36,9 @@ export async function toTuple(
     channel_values: Object.fromEntries(values),
   };
   if (checkpoint.v < SENDS_IN_A_CHANNEL && row.parentId !== undefined) {
-    const sends = (await loadPendingSends(database, row.threadId, row.ns, row.parentId, TASKS)).map(revive);
+    const sends = (await loadPendingSends(database, row.threadId, row.ns, row.parentId, TASKS)).map((send) =>
+      revive({ ...send, channel: TASKS }),
+    );
     if (sends.length > 0) addSends(checkpoint, await Promise.all(sends));
   }
   const writes = row.writes.map(async (write): Promise<[string, string, unknown]> => {
@@ -38,7 +47,7 @@ export async function toTuple(
   return {
     config: at(row.id),
     checkpoint,
-    metadata: await reviveMetadata(serde, row.metadata),
+    metadata: await readMetadata(serde, row.metadata),
     ...(row.parentId === undefined ? {} : { parentConfig: at(row.parentId) }),
     pendingWrites: await Promise.all(writes),
   };
@@ -48,13 +57,4 @@ function addSends(checkpoint: Checkpoint, sends: readonly unknown[]): void {
   const versions = Object.values(checkpoint.channel_versions);
   checkpoint.channel_values[TASKS] = sends;
   checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : 1;
-}
-
-/** Metadata is plain JSON in its column; what was an instance comes back as one through the serializer. */
-async function reviveMetadata(
-  serde: SerializerProtocol,
-  metadata: Record<string, unknown>,
-): Promise<CheckpointMetadata> {
-  const [type, bytes] = await serde.dumpsTyped(metadata);
-  return serde.loadsTyped(type, bytes);
 }

@@ -2,6 +2,8 @@
 // stores them. Who may write is decided by the common table expression `allowed`, which the two gates define: no row
 // in it, and nothing is stored.
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Part } from "./references.js";
+import type { ThreadMemory } from "./threadMemory.js";
 
 /** A checkpoint that is about to be stored. */
 export interface NewCheckpoint {
@@ -15,6 +17,7 @@ export interface NewCheckpoint {
   readonly checkpoint: string;
   readonly metadata: string;
   readonly values: readonly NewValue[];
+  readonly parts: readonly Part[];
 }
 
 export interface NewValue {
@@ -37,13 +40,46 @@ export interface NewWrites {
     readonly type: string;
     readonly bytes: Uint8Array;
   }[];
+  readonly parts: readonly Part[];
 }
 
 /** The one clock, read once a statement. */
 export const NOW = "at as materialized (select {schema}.ledger_now() as now)";
 
-/** $1 to $12; stores a checkpoint when `allowed` has a row. One transaction makes it all or nothing. */
+/**
+ * The parts that are referred to cannot go while this is stored; no row's `epoch` means that some of them have gone. Two
+ * statements that store the same parts take them in one order, so neither waits for the other in a circle.
+ */
+function heldFrom(source: string, first: number): string {
+  return `held as materialized (
+  select case when $${first + 4}::boolean then {schema}.hold_elements($1::text, $${first + 3}::text) else '' end as epoch from ${source}
+)`;
+}
+
+export const HELD_EPOCH = "(select epoch from held) as epoch";
+
+function storeParts(bytes: number, first: number): string {
+  return `parts as (
+  insert into {schema}.elements (thread_id, digest, body)
+  select $1, u.digest, convert_from(substring($${bytes}::bytea from u.start for u.length), 'UTF8')
+  from allowed, unnest($${first}::text[], $${first + 1}::int[], $${first + 2}::int[]) u (digest, start, length)
+  order by u.digest collate "C"
+  on conflict do nothing
+)`;
+}
+
+/** Where the parameters of parts begin in either statement, and where the gate's own begin. */
+const CHECKPOINT_PARTS = 13;
+const WRITES_PARTS = 12;
+export const CHECKPOINT_GATE = CHECKPOINT_PARTS + 5;
+export const WRITES_GATE = WRITES_PARTS + 5;
+
+export const heldForCheckpoint = (source: string): string => heldFrom(source, CHECKPOINT_PARTS);
+export const heldForWrites = (source: string): string => heldFrom(source, WRITES_PARTS);
+
+/** $1 to $17; stores a checkpoint when `allowed` has a row. One transaction makes it all or nothing. */
 export const STORE_CHECKPOINT = `
+${storeParts(12, CHECKPOINT_PARTS)},
 blobs as (
   insert into {schema}.checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
   select $1::text, $2::text, u.channel, u.version, u.type, substring($12::bytea from u.start for u.length)
@@ -58,7 +94,7 @@ stored as (
   returning 1
 )`;
 
-export function checkpointValues(row: NewCheckpoint): unknown[] {
+export function checkpointValues(row: NewCheckpoint, memory: ThreadMemory): unknown[] {
   const { values } = row;
   return [
     row.threadId,
@@ -70,7 +106,36 @@ export function checkpointValues(row: NewCheckpoint): unknown[] {
     values.map(({ channel }) => channel),
     values.map(({ version }) => version),
     values.map(({ type }) => type),
-    ...packed(values.map(({ bytes }) => bytes)),
+    ...bytesAndParts(
+      values.map(({ bytes }) => bytes),
+      row.parts,
+      memory,
+    ),
+  ];
+}
+
+/**
+ * Where the values stand in the bytes, the bytes, and the same of the parts that this process does not know to be stored;
+ * then as of when it knows the others, and whether there are any.
+ */
+function bytesAndParts(
+  pieces: readonly (Uint8Array | undefined)[],
+  parts: readonly Part[],
+  memory: ThreadMemory,
+): unknown[] {
+  const unknown = memory.unknown(parts);
+  const texts = unknown.map((part) => Buffer.from(part.text()));
+  const [starts, lengths, bytes] = packed([...pieces, ...texts]);
+  const count = pieces.length;
+  return [
+    starts.slice(0, count),
+    lengths.slice(0, count),
+    bytes,
+    unknown.map(({ digest }) => digest),
+    starts.slice(count),
+    lengths.slice(count),
+    unknown.length < parts.length ? (memory.epoch ?? null) : null,
+    parts.length > 0,
   ];
 }
 
@@ -79,12 +144,13 @@ export function replaces(row: NewWrites): boolean {
   return row.writes.every(({ channel }) => channel in WRITES_IDX_MAP);
 }
 
-/** $1 to $11; stores pending writes when `allowed` has a row. */
+/** $1 to $16; stores pending writes when `allowed` has a row. */
 export function storeWrites(replace: boolean): string {
   const conflict = replace
     ? "do update set channel = excluded.channel, type = excluded.type, blob = excluded.blob, longhaul_path = excluded.longhaul_path"
     : "do nothing";
   return `
+${storeParts(11, WRITES_PARTS)},
 stored as (
   insert into {schema}.checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, longhaul_path, idx, channel, type, blob)
   select $1::text, $2::text, $3::text, $4::text, $5::text, u.idx, u.channel, u.type, substring($11::bytea from u.start for u.length)
@@ -93,7 +159,7 @@ stored as (
 )`;
 }
 
-export function writesValues(row: NewWrites): unknown[] {
+export function writesValues(row: NewWrites, memory: ThreadMemory): unknown[] {
   // One statement cannot write a row twice, so of two writes to one special channel the last stays.
   const writes = replaces(row) ? [...new Map(row.writes.map((write) => [write.idx, write])).values()] : row.writes;
   return [
@@ -105,7 +171,11 @@ export function writesValues(row: NewWrites): unknown[] {
     writes.map(({ idx }) => idx),
     writes.map(({ channel }) => channel),
     writes.map(({ type }) => type),
-    ...packed(writes.map(({ bytes }) => bytes)),
+    ...bytesAndParts(
+      writes.map(({ bytes }) => bytes),
+      row.parts,
+      memory,
+    ),
   ];
 }
 

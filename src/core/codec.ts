@@ -4,7 +4,8 @@
 // "object", so that data which looks like a tag stays data.
 import { UnserializableError } from "./errors.js";
 
-const TAG = "$longhaul";
+/** The key of a tag. */
+export const TAG = "$longhaul";
 const MAX_DEPTH = 1000;
 
 /** Carries one kind of class instance, such as a chat message, that the codec does not know by itself. */
@@ -20,6 +21,10 @@ export interface Codec {
   /** @throws UnserializableError with the path of the first value that cannot come back equal. */
   encode(value: unknown, path?: string): string;
   decode(text: string): unknown;
+  /** What `encode` makes text of: JSON that shares the value's strings. */
+  pack(value: unknown, path: string): Packed;
+  /** @throws UnserializableError for a tag that it does not know. */
+  unpack(packed: Packed): unknown;
 }
 
 /** The exact codec, with extensions for the class instances that the caller's layer knows. */
@@ -28,10 +33,13 @@ export function createCodec(extensions: readonly CodecExtension[] = []): Codec {
   return {
     encode: (value, path = "output") => JSON.stringify(pack(value, path, new Set(), extensions)),
     decode: (text) => unpack(JSON.parse(text), byTag),
+    pack: (value, path) => pack(value, path, new Set(), extensions),
+    unpack: (packed) => unpack(packed, byTag),
   };
 }
 
-type Packed = null | boolean | number | string | Packed[] | { [key: string]: Packed };
+/** JSON in which the codec's tags say what JSON cannot. */
+export type Packed = null | boolean | number | string | Packed[] | { [key: string]: Packed };
 
 function tagged(tag: string, value: Packed): Packed {
   return { [TAG]: tag, value };
@@ -79,6 +87,7 @@ function packKnown(value: object, path: string, inner: PackInner): Packed | unde
   if (prototype === Array.prototype) return packArray(value as unknown[], path, inner);
   if (prototype === Object.prototype) return packRecord(value, path, inner);
   if (prototype === null) return tagged("null-prototype", packRecord(value, path, inner));
+  if (ERRORS.has(prototype)) return packError(value as Error, path, inner);
   // Properties that someone hung on a Date or a Map would be lost.
   if (!ArrayBuffer.isView(value) && Object.keys(value).length > 0) return undefined;
   if (prototype === Date.prototype) return tagged("date", inner((value as Date).getTime(), path));
@@ -100,15 +109,66 @@ function packKnown(value: object, path: string, inner: PackInner): Packed | unde
   if (prototype === Uint8Array.prototype) {
     return tagged("bytes", Buffer.from(value as Uint8Array).toString("base64"));
   }
-  return undefined;
+  if (prototype === RegExp.prototype) {
+    const { source, flags, lastIndex } = value as RegExp;
+    return tagged("regexp", [source, flags, lastIndex]);
+  }
+  if (prototype === ArrayBuffer.prototype) {
+    return tagged("array-buffer", Buffer.from(value as ArrayBuffer).toString("base64"));
+  }
+  const name = TYPED_ARRAYS.get(prototype);
+  if (name === undefined) return undefined;
+  const { buffer, byteOffset, byteLength } = value as ArrayBufferView;
+  return tagged("typed-array", [name, Buffer.from(buffer, byteOffset, byteLength).toString("base64")]);
+}
+
+type Make<T> = new (...parameters: never[]) => T;
+
+function byPrototype<T>(constructors: readonly Make<T>[]): Map<unknown, string> {
+  return new Map(constructors.map((made) => [made.prototype, made.name]));
+}
+
+const TYPED = [
+  Int8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+  DataView,
+];
+const TYPED_ARRAYS = byPrototype<object>(TYPED);
+const ERROR_CLASSES = [Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError];
+const ERRORS = byPrototype<object>(ERROR_CLASSES);
+
+/** With everything that hangs on it: code, cause, stack. */
+function packError(error: Error, path: string, inner: PackInner): Packed {
+  if (Object.getOwnPropertySymbols(error).length > 0) throw new UnserializableError(path, "it has symbol keys");
+  const own: Packed[] = Object.getOwnPropertyNames(error).map((key) => {
+    const enumerable = Object.prototype.propertyIsEnumerable.call(error, key);
+    return [key, enumerable, inner((error as unknown as Record<string, unknown>)[key], `${path}.${key}`)];
+  });
+  return tagged("error", [ERRORS.get(Object.getPrototypeOf(error)) ?? "Error", own]);
 }
 
 function packArray(value: readonly unknown[], path: string, inner: PackInner): Packed {
   const keys = Object.keys(value);
-  if (keys.length !== value.length || keys.some((key, i) => key !== String(i))) {
-    throw new UnserializableError(path, "it is a sparse array, or an array with other properties");
+  if (keys.length === value.length && keys.every((key, i) => key === String(i))) {
+    return value.map((member, i) => inner(member, `${path}[${i}]`));
   }
-  return value.map((member, i) => inner(member, `${path}[${i}]`));
+  if (keys.some((key) => !isIndex(key, value.length))) {
+    throw new UnserializableError(path, "it is an array with other properties");
+  }
+  const present = keys.map((key): Packed => [Number(key), inner(value[Number(key)], `${path}[${key}]`)]);
+  return tagged("sparse-array", [value.length, present]);
+}
+
+function isIndex(key: string, length: number): boolean {
+  return String(Number(key)) === key && Number(key) < length;
 }
 
 function packRecord(value: object, path: string, inner: PackInner): Packed {
@@ -127,6 +187,23 @@ function packExtension(
   const extension = extensions.find((candidate) => candidate.matches(value));
   return extension && tagged(extension.tag, inner(extension.encode(value), path));
 }
+
+/** For `jsonb`, which takes neither NUL nor lone surrogates: a text that has one is carried under a tag. */
+export function packedForJsonb(packed: Packed, path: string): Packed {
+  if (typeof packed === "string") {
+    return UNFIT.test(packed) ? tagged("utf16", Buffer.from(packed, "utf16le").toString("base64")) : packed;
+  }
+  if (packed === null || typeof packed !== "object") return packed;
+  if (Array.isArray(packed)) return packed.map((member, i) => packedForJsonb(member, `${path}[${i}]`));
+  const record: { [key: string]: Packed } = {};
+  for (const [key, member] of Object.entries(packed)) {
+    if (UNFIT.test(key)) throw new UnserializableError(path, "it has a key with NUL or a lone surrogate");
+    define(record, key, packedForJsonb(member, `${path}.${key}`));
+  }
+  return record;
+}
+
+const UNFIT = /[\0\p{Surrogate}]/u;
 
 /** A `__proto__` key stays an ordinary key of its own. */
 function define(record: object, key: string, value: unknown): void {
@@ -162,14 +239,33 @@ function unpackTagged(tag: string, value: Packed, byTag: ReadonlyMap<string, Cod
       return Buffer.from(value as string, "base64");
     case "bytes":
       return new Uint8Array(Buffer.from(value as string, "base64"));
+    case "utf16":
+      return Buffer.from(value as string, "base64").toString("utf16le");
+    case "regexp":
+      return unpackRegExp(value as [string, string, number]);
+    case "array-buffer":
+      return bytesOf(value as string).buffer;
+    case "typed-array":
+      return unpackTypedArray(value as [string, string]);
+    case "error":
+      return unpackError(value as [string, [string, boolean, Packed][]], byTag);
+    case "sparse-array": {
+      const [length, members] = value as [number, [number, Packed][]];
+      const array: unknown[] = new Array(length);
+      for (const [i, member] of members) array[i] = unpack(member, byTag);
+      return array;
+    }
     case "map":
       return new Map((value as [Packed, Packed][]).map(([k, v]) => [unpack(k, byTag), unpack(v, byTag)]));
     case "set":
       return new Set((value as Packed[]).map((member) => unpack(member, byTag)));
     case "object":
       return unpackRecord(value as { [key: string]: Packed }, byTag);
-    case "null-prototype":
-      return Object.assign(Object.create(null), unpack(value, byTag));
+    case "null-prototype": {
+      const record = Object.create(null) as object;
+      for (const [key, member] of Object.entries(unpack(value, byTag) as object)) define(record, key, member);
+      return record;
+    }
     default: {
       const extension = byTag.get(tag);
       if (extension === undefined) {
@@ -181,4 +277,33 @@ function unpackTagged(tag: string, value: Packed, byTag: ReadonlyMap<string, Cod
       return extension.decode(unpack(value, byTag));
     }
   }
+}
+
+/** In memory of its own, not in a pool that other buffers share. */
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(base64, "base64"));
+}
+
+function unpackRegExp([source, flags, lastIndex]: [string, string, number]): RegExp {
+  const expression = new RegExp(source, flags);
+  expression.lastIndex = lastIndex;
+  return expression;
+}
+
+function unpackTypedArray([name, base64]: [string, string]): unknown {
+  const found = TYPED.find((candidate) => candidate.name === name) as (new (bytes: ArrayBuffer) => object) | undefined;
+  if (found === undefined) throw new UnserializableError("the stored value", `it has the unknown type "${name}"`);
+  return new found(bytesOf(base64).buffer);
+}
+
+function unpackError(
+  [name, own]: [string, [string, boolean, Packed][]],
+  byTag: ReadonlyMap<string, CodecExtension>,
+): Error {
+  const made = new (ERROR_CLASSES.find((candidate) => candidate.name === name) ?? Error)();
+  for (const key of Object.getOwnPropertyNames(made)) delete (made as unknown as Record<string, unknown>)[key];
+  for (const [key, enumerable, value] of own) {
+    Object.defineProperty(made, key, { value: unpack(value, byTag), enumerable, configurable: true, writable: true });
+  }
+  return made;
 }

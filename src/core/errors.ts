@@ -261,6 +261,11 @@ export class DatabaseError extends LonghaulError {
   readonly code = "DATABASE";
 }
 
+/** A stored value of a checkpoint cannot be read: damaged, or of a kind that this version does not know. */
+export class StoredValueError extends LonghaulError {
+  readonly code = "STORED_VALUE";
+}
+
 /** A thread, step or checkpoint that was named does not exist. */
 export class NotFoundError extends LonghaulError {
   readonly code = "NOT_FOUND";

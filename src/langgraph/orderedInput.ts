@@ -4,10 +4,10 @@ import { isCommand } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { InvalidOptionError, StartConflictError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
+import { messageCodec } from "../values/messageCodec.js";
 import { graphOf } from "./agent.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import type { Ledger } from "./ledger.js";
-import { messageCodec } from "./messageCodec.js";
 import type { Run } from "./run.js";
 
 /** LangGraph's name for a graph that was given none. */

@@ -3,7 +3,7 @@ import { Command, Send } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCodec } from "../../src/core/codec.js";
-import { messageCodec } from "../../src/langgraph/messageCodec.js";
+import { messageCodec } from "../../src/values/messageCodec.js";
 
 const codec = createCodec();
 const again = (value: unknown) => codec.decode(codec.encode(value));
@@ -22,6 +22,12 @@ describe("the codec", () => {
     ["a URL", new URL("https://x.example/?a=1")],
     ["a Buffer", Buffer.from([0, 255])],
     ["bytes", new Uint8Array([0, 1])],
+    ["a typed array", new Float64Array([Number.NaN, -0, 1.5])],
+    ["a part of a typed array", new Int16Array([1, 2, 3]).subarray(1)],
+    ["an ArrayBuffer", new Uint8Array([1, 2]).buffer],
+    ["a RegExp", /a"b/giu],
+    // biome-ignore lint/suspicious/noSparseArray: this is the case
+    ["a sparse array", [1, , undefined]],
     ["NUL and a lone surrogate", "a\0b\ud800"],
     ["a literal escape", "\\u0000"],
     ["data that looks like a tag", { $longhaul: "date", value: 5 }],
@@ -41,11 +47,24 @@ describe("the codec", () => {
   it.each([
     ["a function", { a: [() => 1] }, "output.a[0]"],
     ["a class instance", { e: new (class Secret {})() }, "output.e"],
-    ["a typed array it does not know", { f: new Float64Array(1) }, "output.f"],
-    // biome-ignore lint/suspicious/noSparseArray: this is the case
-    ["a sparse array", { s: [1, , 2] }, "output.s"],
+    ["an array with other properties", { s: Object.assign([1], { more: 2 }) }, "output.s"],
+    ["an error of the user's own class", { e: new (class Refused extends Error {})("no") }, "output.e"],
   ])("refuses %s with its path", (_what, value, path) => {
     expect(() => codec.encode(value)).toThrow(expect.objectContaining({ code: "UNSERIALIZABLE", path }));
+  });
+  it("brings back an error with its code, cause and stack", () => {
+    const error = Object.assign(new TypeError("no", { cause: new Error("why") }), { code: "E_NO" });
+    const back = again(error) as TypeError & { code: string };
+    expect(back).toBeInstanceOf(TypeError);
+    expect(Object.prototype.toString.call(back)).toBe("[object Error]");
+    expect([back.message, back.code, back.stack]).toEqual([error.message, "E_NO", error.stack]);
+    expect(back.cause).toEqual(error.cause);
+    expect(Object.keys(back)).toEqual(["code"]);
+  });
+  it("refuses what is nested so deep that some reader would fail", () => {
+    let deep: object = {};
+    for (let i = 0; i < 200_000; i++) deep = { deep };
+    expect(() => codec.encode(deep)).toThrow(/nested over 1000 levels/);
   });
   it("refuses what contains itself", () => {
     const loop: unknown[] = [];
@@ -58,8 +77,9 @@ describe("the codec", () => {
       withDate: true,
       withMap: true,
       withSet: true,
-      withNullPrototype: false,
-      withSparseArray: false,
+      withNullPrototype: true,
+      withSparseArray: true,
+      withTypedArray: true,
     });
     fc.assert(
       fc.property(anything, (value) => {

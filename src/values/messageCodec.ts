@@ -1,16 +1,24 @@
 // Carries what LangChain and LangGraph put into step outputs: chat messages, Commands and Sends. They come back as
 // what they were, chunks as chunks, and only from records that this codec wrote: plain data that looks like a
 // serialized message stays plain data.
+import { Document } from "@langchain/core/documents";
 import {
   AIMessage,
   AIMessageChunk,
   BaseMessage,
+  ChatMessageChunk,
+  FunctionMessageChunk,
+  HumanMessageChunk,
   mapChatMessagesToStoredMessages,
   mapStoredMessagesToChatMessages,
+  RemoveMessage,
   type StoredMessage,
+  SystemMessageChunk,
   ToolMessage,
+  ToolMessageChunk,
 } from "@langchain/core/messages";
-import { Command, Send } from "@langchain/langgraph";
+import { Command, Overwrite, Send } from "@langchain/langgraph";
+import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { type CodecExtension, createCodec } from "../core/codec.js";
 import { UnserializableError } from "../core/errors.js";
 
@@ -66,6 +74,34 @@ const toolMessage: CodecExtension = {
   decode: (value) => new ToolMessage(value as ConstructorParameters<typeof ToolMessage>[0] & { tool_call_id: string }),
 };
 
+type MakeMessage = new (fields: never) => BaseMessage;
+const BY_FIELDS: readonly MakeMessage[] = [
+  HumanMessageChunk,
+  SystemMessageChunk,
+  ToolMessageChunk,
+  FunctionMessageChunk,
+  ChatMessageChunk,
+  RemoveMessage,
+];
+
+/** Messages that LangChain makes again from what they hold. */
+const messageByFields: CodecExtension = {
+  tag: "message-by-fields",
+  matches: (value) => BY_FIELDS.some((candidate) => Object.getPrototypeOf(value) === candidate.prototype),
+  encode: (value) => {
+    const fields = Object.entries(value).filter(
+      ([key, member]) => !key.startsWith("lc_") && key !== "type" && member !== undefined,
+    );
+    return { class: value.constructor.name, fields: Object.fromEntries(fields) };
+  },
+  decode: (value) => {
+    const { class: name, fields } = value as { class: string; fields: never };
+    const found = BY_FIELDS.find((candidate) => candidate.name === name);
+    if (found === undefined) throw new UnserializableError("the stored value", `there is no message class "${name}"`);
+    return new found(fields);
+  },
+};
+
 const otherMessage: CodecExtension = {
   tag: "message",
   matches: (value) => BaseMessage.isInstance(value),
@@ -94,11 +130,38 @@ const command: CodecExtension = {
 const send: CodecExtension = {
   tag: "send",
   matches: (value) => value instanceof Send,
-  encode: (value) => ({ node: (value as Send).node, args: (value as Send).args }),
-  decode: (value) => {
-    const { node, args } = value as { node: string; args: unknown };
-    return new Send(node, args);
+  encode: (value) => {
+    const { node, args, timeout } = value as Send;
+    return timeout === undefined ? { node, args } : { node, args, timeout };
   },
+  decode: (value) => {
+    const { node, args, timeout } = value as Pick<Send, "node" | "args" | "timeout">;
+    return timeout === undefined ? new Send(node, args) : new Send(node, args, { timeout });
+  },
+};
+
+const overwrite: CodecExtension = {
+  tag: "overwrite",
+  matches: (value) => value instanceof Overwrite,
+  encode: (value) => (value as Overwrite).value,
+  decode: (value) => new Overwrite(value),
+};
+
+const deltaSnapshot: CodecExtension = {
+  tag: "delta-snapshot",
+  matches: (value) => value instanceof DeltaSnapshot,
+  encode: (value) => (value as DeltaSnapshot).value,
+  decode: (value) => new DeltaSnapshot(value),
+};
+
+const document: CodecExtension = {
+  tag: "document",
+  matches: (value) => Object.getPrototypeOf(value) === Document.prototype,
+  encode: (value) => {
+    const { pageContent, metadata, id } = value as Document;
+    return withoutUndefined({ pageContent, metadata, id });
+  },
+  decode: (value) => new Document(value as ConstructorParameters<typeof Document>[0]),
 };
 
 function withoutUndefined(record: object): object {
@@ -106,4 +169,14 @@ function withoutUndefined(record: object): object {
 }
 
 /** The exact codec, and messages, Commands and Sends. */
-export const messageCodec = createCodec([aiMessage, toolMessage, otherMessage, command, send]);
+export const messageCodec = createCodec([
+  aiMessage,
+  toolMessage,
+  messageByFields,
+  otherMessage,
+  command,
+  send,
+  overwrite,
+  deltaSnapshot,
+  document,
+]);

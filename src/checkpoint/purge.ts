@@ -1,6 +1,7 @@
 // The end of a thread's rows, checkpoints and ledger together: one transaction, so a kill at any moment leaves all or nothing.
 import {
   deleteLedgerRows,
+  expireThreads,
   type Hindrance,
   lockForDeletion,
   type Send,
@@ -43,8 +44,9 @@ export async function purgeThread(database: PooledDatabase, threadId: string): P
 /** A sweep deletes so many; the rest come with the next one. */
 const AT_ONCE = 100;
 
-/** Deletes the threads whose deletion had to wait, and has not any more. Answers how many. */
+/** Deletes the threads whose time is over, and those whose deletion had to wait and has not any more. Answers how many. */
 export async function sweepDeletions(database: PooledDatabase): Promise<number> {
+  await expireThreads(database);
   let deleted = 0;
   for (const threadId of await threadsToDelete(database, AT_ONCE)) {
     if ((await purgeThread(database, threadId)).purged) deleted++;

@@ -243,6 +243,8 @@ export interface RunOf {
   readonly rootThread?: string | undefined;
   /** The thread in whose run it is. */
   readonly parentThread?: string | undefined;
+  /** How long the thread is kept after its end; undefined: as before. */
+  readonly ttlMs?: number | undefined;
   /** It was sent to a checkpoint that may be in the thread's past. */
   readonly addressed?: boolean;
   /** It goes on with what is there, and begins nothing: it does not take a thread that was deleted. */

@@ -55,6 +55,12 @@ export interface DurableOptions {
    */
   readonly resumeAs?: ResumeAs;
   /**
+   * How long a thread is kept after its end (done or cancelled), counted from its last activity, in milliseconds. Then whoever
+   * sweeps deletes it, as `deleteThread` does. Threads that wait, are due, have failed or have a write in doubt are kept. Each
+   * run of a thread sets it anew. @default threads are kept until somebody deletes them
+   */
+  readonly ttlMs?: number;
+  /**
    * What a thread is held to besides its tools, by name: the version of a prompt, a model route, a policy, a hash of the code.
    * A thread that meets another value waits for a person before its next step, unless both are semantic versions and the
    * change is a compatible one.
@@ -140,7 +146,7 @@ function isDurableOn(ledger: Ledger, graph: Compiled): boolean {
 function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, effects: Effects): Compiled {
   checkGraph(given);
   warnOfRetriedNodes(given);
-  const { ledger, onFork = "ask", budget, name, resumeAs, tools, pins = {}, renames = {} } = options;
+  const { ledger, onFork = "ask", budget, name, resumeAs, ttlMs, tools, pins = {}, renames = {} } = options;
   const olderTools = tools === undefined ? new Map<string, object>() : olderOf(tools);
   const settings = {
     ledger,
@@ -149,6 +155,7 @@ function durableCopy(copy: Compiled, given: Compiled, options: DurableOptions, e
     budget,
     name,
     resumeAs,
+    ttlMs,
     olderTools,
     pins: { ...pins },
     renames: { ...renames },
@@ -171,11 +178,14 @@ function checkOptions(options: DurableOptions): void {
     "budget",
     "name",
     "resumeAs",
+    "ttlMs",
     "pins",
     "renames",
   ]);
   checkPins(options.pins);
   checkRenames(options.renames);
+  if (options.ttlMs !== undefined && !(Number.isSafeInteger(options.ttlMs) && options.ttlMs > 0))
+    throw new InvalidOptionError(`Expected \`ttlMs\` to be a positive number of milliseconds, got ${options.ttlMs}.`);
   if (options.resumeAs !== undefined && typeof options.resumeAs !== "function")
     throw new InvalidOptionError("Expected `resumeAs` to be a function of the run's configurable.");
   if (options.name !== undefined) checkId("name", options.name);

@@ -71,6 +71,7 @@ export interface RunSettings {
   readonly budget: ThreadBudget | undefined;
   readonly name: string | undefined;
   readonly resumeAs: ResumeAs | undefined;
+  readonly ttlMs: number | undefined;
   readonly olderTools: ReadonlyMap<string, object>;
   readonly pins: Readonly<Record<string, string>>;
   readonly renames: Readonly<Record<string, string>>;
@@ -148,7 +149,8 @@ async function* holdThread(
   const { approvals } = await ledger[LEDGER_PARTS].open();
   const input = await answerApprovals({ graph, approvals, threadId, resumeAs }, asked, options);
   const addressed = options.configurable?.["checkpoint_id"] !== undefined;
-  const of = { graph: graphName(graph, settings, options), outer, goesOn: addressed || !isNewInput(input), addressed };
+  const goesOn = addressed || !isNewInput(input);
+  const of = { graph: graphName(graph, settings, options), outer, goesOn, addressed, ttlMs: settings.ttlMs };
   const run = await takeThread(ledger, threadId, options, of);
   run.onFork = settings.onFork;
   run.effects = settings.effects;

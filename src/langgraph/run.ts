@@ -48,12 +48,13 @@ interface Around {
 }
 
 /** What a run is started for. */
-interface Start {
+export interface Start {
   readonly graph?: string;
   readonly outer?: readonly Run[];
   /** It is given nothing to begin with, or the checkpoint that it starts from. */
   readonly goesOn?: boolean;
   readonly addressed?: boolean;
+  readonly ttlMs?: number | undefined;
 }
 
 export class Run implements RunBinding, LiveRun {
@@ -154,12 +155,19 @@ export class Run implements RunBinding, LiveRun {
     ledger: Ledger,
     threadId: string,
     purpose: RunPurpose = "run",
-    { graph, outer = [], goesOn = false, addressed = false }: Start = {},
+    { graph, outer = [], goesOn = false, addressed = false, ttlMs }: Start = {},
   ): Promise<Run | BusyThread> {
     const { open, leaseMs } = ledger[LEDGER_PARTS];
     const ports = await open();
     const askedAt = moment();
-    const of = { graph, rootThread: outer.at(-1)?.threadId, parentThread: outer[0]?.threadId, goesOn, addressed };
+    const of = {
+      graph,
+      rootThread: outer.at(-1)?.threadId,
+      parentThread: outer[0]?.threadId,
+      goesOn,
+      addressed,
+      ttlMs,
+    };
     const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
     if ("cancelled" in answer) {
       // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.

@@ -2,7 +2,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
-import { Run } from "./run.js";
+import { Run, type Start } from "./run.js";
 
 /** How often a run on a server looks whether the thread is free. */
 const BUSY_LOOK_MS = 250;
@@ -17,7 +17,7 @@ export async function takeThread(
   ledger: Ledger,
   threadId: string,
   options: RunnableConfig,
-  of: { readonly graph: string; readonly outer: readonly Run[]; readonly goesOn: boolean; readonly addressed: boolean },
+  of: Start & { readonly graph: string },
 ): Promise<Run> {
   const onServer = isServed(options);
   const giveUpAt = performance.now() + (onServer ? ledger[LEDGER_PARTS].leaseMs : 0);

@@ -59,6 +59,23 @@ select t.thread_id from {schema}.threads t, at where t.delete_requested_at is no
   and not exists (select 1 from {schema}.steps s where s.thread_id = t.thread_id and s.doubt_since is not null)
 order by t.delete_requested_at limit $1`;
 
+// One that a run takes at this moment is looked at again with its lock held, and is left.
+const EXPIRE = `
+with at as materialized (select {schema}.ledger_now() as now)
+update {schema}.threads t set updated_at = at.now, state = 'cancelled', cancel_reason = '${BEING_DELETED}',
+  delete_requested_at = at.now, delete_requested_by = 'system:ttl',
+  cancel_requested_at = coalesce(t.cancel_requested_at, at.now), cancel_requested_by = coalesce(t.cancel_requested_by, 'system:ttl')
+from at where t.ttl_ms is not null and t.state in ('done', 'cancelled') and t.lease_until <= at.now and t.deleted_at is null
+  and t.delete_requested_at is null and t.updated_at <= at.now - make_interval(secs => t.ttl_ms / 1000.0)
+  and not exists (select 1 from {schema}.wakes w where w.thread_id = t.thread_id)
+  and not exists (select 1 from {schema}.approvals a where a.thread_id = t.thread_id and a.status = 'pending')
+  and not exists (select 1 from {schema}.steps s where s.thread_id = t.thread_id and s.doubt_since is not null)`;
+
+/** Has threads deleted that came to their end as long ago as they are to be kept. */
+export async function expireThreads(database: Database): Promise<void> {
+  await database.query("delete_expired", EXPIRE, []);
+}
+
 /** Threads that waited to be deleted, and can be now. */
 export async function threadsToDelete(database: Database, limit: number): Promise<string[]> {
   const rows = await database.query<{ thread_id: string }>("delete_waiting", WAITING, [limit]);
@@ -159,7 +176,7 @@ const TOMBSTONE = `
 update {schema}.threads t set generation = t.generation + 1, epoch = t.epoch + 1, state = 'done',
   deleted_at = at.now, deleted_by = t.delete_requested_by, created_at = at.now, updated_at = at.now,
   lease_until = '-infinity', holder = null, error = null, closed_at = null, graph = null, root_thread = null,
-  parent_thread_id = null, swept_epoch = null, deaths = 0, delete_requested_at = null, delete_requested_by = null,
+  parent_thread_id = null, ttl_ms = null, swept_epoch = null, deaths = 0, delete_requested_at = null, delete_requested_by = null,
   cancel_requested_at = null, cancel_requested_by = null, cancel_reason = null
 from (select {schema}.ledger_now() as now) at where t.thread_id = $1`;
 

@@ -14,15 +14,16 @@ export type RunState = RunEnd | "running" | "cancel requested";
 const ACQUIRE = `
 with at as materialized (select {schema}.ledger_now() as now),
 taken as (
-  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, parent_thread_id, created_at, updated_at, graph, root_thread)
-  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, $8::text, now, now, $6::text, $7::text from at
+  insert into {schema}.threads as t (thread_id, epoch, lease_until, holder, state, parent_thread_id, created_at, updated_at, graph, root_thread, ttl_ms)
+  select $1::text, 1, now + make_interval(secs => $2::bigint / 1000.0), $3::jsonb, case when $5::boolean then 'running' else 'done' end, $8::text, now, now, $6::text, $7::text, $10::bigint from at
   where not exists (select from {schema}.threads p where p.thread_id = $8 and p.cancel_requested_at is not null)
   on conflict (thread_id) do update set epoch = t.epoch + 1, lease_until = excluded.lease_until,
     holder = excluded.holder, updated_at = excluded.updated_at,
     state = case when $5 then 'running' when t.cancel_requested_at is not null then 'cancelled' else t.state end,
     parent_thread_id = case when $5 then excluded.parent_thread_id else t.parent_thread_id end,
     error = case when $5 then null else t.error end,
-    graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end, deleted_at = null, deleted_by = null
+    graph = coalesce($6, t.graph), root_thread = case when $5 then $7 else t.root_thread end, deleted_at = null, deleted_by = null,
+    ttl_ms = coalesce(excluded.ttl_ms, t.ttl_ms)
   where (not $5 or t.cancel_requested_at is null) and (t.deleted_at is null or not $9::boolean)
     and (t.lease_until <= (select now from at) or t.epoch = $4::bigint or t.holder->>'runId' = $3::jsonb->>'runId')
   returning t.epoch, t.generation
@@ -63,6 +64,7 @@ export async function acquireRun(
       of?.rootThread ?? null,
       of?.parentThread ?? null,
       of?.goesOn ?? false,
+      of?.ttlMs ?? null,
     ]);
     if (taken !== undefined) {
       return {

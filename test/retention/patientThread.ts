@@ -18,7 +18,7 @@ export interface Letters {
   outcome?: (() => Promise<void>) | undefined;
 }
 
-export function patients(ledger: Ledger, letters: Letters) {
+export function patients(ledger: Ledger, letters: Letters, more: { ttlMs?: number } = {}) {
   const builder = new StateGraph(State)
     .addNode("look", async ({ name }, runtime) => {
       const { step } = durable(runtime);
@@ -47,14 +47,18 @@ export function patients(ledger: Ledger, letters: Letters) {
     .addEdge("look", "ask")
     .addEdge("ask", "send")
     .addEdge("send", END);
-  return durableGraph(builder.compile({ name: "patients" }), { ledger, budget: { toolCalls: 5, iterations: 50 } });
+  return durableGraph(builder.compile({ name: "patients" }), {
+    ledger,
+    budget: { toolCalls: 5, iterations: 50 },
+    ...more,
+  });
 }
 
 export const thread = (thread_id: string) => ({ configurable: { thread_id } });
 
 /** Orders the thread by an event, and runs it as far as it goes; what it asks is approved. */
-export async function runPatient(ledger: Ledger, letters: Letters, threadId: string, event = threadId) {
-  const graph = patients(ledger, letters);
+export async function runPatient(ledger: Ledger, letters: Letters, threadId: string, event = threadId, more = {}) {
+  const graph = patients(ledger, letters, more);
   const trigger = { source: "clinic", eventId: `event of ${event}` };
   await startRun(ledger, graph, { input: { name: PERSON }, threadId, trigger, tenant: "clinic" });
   await graph.invoke(null, thread(threadId));

@@ -60,3 +60,8 @@ create table {schema}.forks (
 alter table {schema}.thread_events drop constraint thread_events_kind_check,
   add constraint thread_events_kind_check
     check (kind in ('started', 'cancel requested', 'cancelled', 'cancel came too late', 'cancel lifted', 'forked'));
+
+-- How long a thread is kept after its end, counted from its last activity; null: until somebody deletes it.
+alter table {schema}.threads add column ttl_ms bigint check (ttl_ms > 0);
+-- The sweep of threads whose time is over.
+create index threads_by_ttl on {schema}.threads (updated_at) where ttl_ms is not null;

@@ -13,6 +13,7 @@ export default defineConfig({
       { find: /^langgraph-longhaul\/server$/, replacement: source("./src/server/index.ts") },
       { find: /^langgraph-longhaul\/langchain$/, replacement: source("./src/langchain/index.ts") },
       { find: /^langgraph-longhaul\/openai$/, replacement: source("./src/openai/index.ts") },
+      { find: /^langgraph-longhaul\/s3$/, replacement: source("./src/s3/index.ts") },
       { find: /^langgraph-longhaul\/worker$/, replacement: source("./src/worker/index.ts") },
       { find: /^langgraph-longhaul\/embedded$/, replacement: source("./src/embedded/index.ts") },
     ],

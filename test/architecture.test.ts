@@ -15,6 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   langgraph: ["core", "values"],
   langchain: ["core", "langgraph"],
   openai: ["core", "langgraph"],
+  s3: ["core"],
   embedded: [],
   notify: ["core", "postgres"],
   sweep: ["core", "postgres", "checkpoint", "notify"],

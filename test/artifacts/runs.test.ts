@@ -43,7 +43,7 @@ describe("artifacts of a run", () => {
         description: "saves",
         schema: z.object({ text: z.string() }),
       }),
-      { version: "1", effect: "read" },
+      { version: "1.0.0", effect: "read" },
     );
     let runs = 0;
     const graph = durableGraph(
@@ -116,7 +116,7 @@ function largeSteps(ledger: Ledger, calls: string[], told: unknown[]) {
   let failing = true;
   const send = operation({
     name: "send",
-    version: "1",
+    version: "1.0.0",
     effect: "write",
     run: async () => {
       calls.push("send");

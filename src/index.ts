@@ -87,6 +87,7 @@ export { type DurableOptions, durableGraph } from "./langgraph/durableGraph.js";
 export { type DurableModelOptions, durableModel } from "./langgraph/durableModel.js";
 export { type DurableNode, durableNode, type NodeRuntime } from "./langgraph/durableNode.js";
 export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput } from "./langgraph/durableTool.js";
+export { graphShape } from "./langgraph/graphShape.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
 export { drain } from "./langgraph/liveRuns.js";

@@ -1,12 +1,15 @@
 // A tool that is gone from the build, by removal or a new name, while a person is asked about a call of it: what they say could
 // not be done any more. The question is withdrawn, and the run ends before anything of it begins.
 import { ToolDriftError } from "../core/errors.js";
+import { isUnrecorded } from "./leave.js";
 import type { Run } from "./run.js";
 
 /** @throws ToolDriftError for a tool that the thread waits with and that the graph does not declare. */
 export async function refuseGoneTools(run: Run): Promise<void> {
   if (!run.goesOn || run.effects.size === 0) return;
-  const asked = await run.pins.askedAbout(run.ticket);
+  const asked = await run.pins.askedAbout(run.ticket).catch((error: unknown) => {
+    throw isUnrecorded(error) ? run.unrecorded(error) : error;
+  });
   const gone = asked.filter(({ name }) => !run.effects.has(name));
   if (gone.length === 0) return;
   for (const { approvalId } of gone)

@@ -17,7 +17,7 @@ const LOOK_MS = 5;
 export async function recordedAs(place: Place, scope: StepScope, intent: StepIntent): Promise<string | undefined> {
   const { run, position } = place;
   // Without a new process there is no new code; calls in tools have the model's ids.
-  if (intent.effect !== "write" || !run.goesOn || scope.prefix !== "") return undefined;
+  if (intent.effect !== "write" || intent.kind !== "node" || !run.goesOn || scope.prefix !== "") return undefined;
   const earlier = await earlierWrites(run, position.checkpointNs);
   const unmet = () => earlier.filter(({ name, callSite }) => !scope.hasMet(name, callSite));
   if (unmet().length === 0) return undefined;

@@ -27,6 +27,11 @@ const SAYS: Readonly<Record<string, readonly string[]>> = {
     'asked: delete-records {"olderThanDays":30}',
     "deleted what is older than 365 days: edited by ann",
   ],
+  "06-tool-upgrade": [
+    'sent: {"to":"Ann, Paris"}',
+    "asked: send 1.0.0 -> 2.0.0, migrate?",
+    'sent: {"name":"Bob","city":"Rome"}',
+  ],
   "07-time-travel": [
     "first:  visa,Ritz,flight",
     "asked:  SIBLING_EFFECT",

@@ -4,3 +4,4 @@ export { forkPoints } from "./lineage.js";
 export { pruneThread, threadsToPrune } from "./prune.js";
 export { purgeThread, sweepDeletions } from "./purge.js";
 export { setupCheckpoints } from "./setup.js";
+export { exportThread, threadsWithCheckpoints } from "./stockForm.js";

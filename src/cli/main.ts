@@ -8,6 +8,7 @@ import { redact } from "../core/failure.js";
 import { approvalsCommand } from "./approvals.js";
 import { budgetCommand } from "./budget.js";
 import { cancelCommand } from "./cancel.js";
+import { checkpointsCommand } from "./checkpoints.js";
 import { compensateCommand } from "./compensate.js";
 import { costsCommand } from "./costs.js";
 import { deleteThreadCommand } from "./deleteThread.js";
@@ -55,6 +56,7 @@ for (const command of [
   driftCommand(),
   migrateThreadCommand(),
   workerCommand(),
+  checkpointsCommand(),
   doctorCommand(),
   migrateCommand(),
 ]) {

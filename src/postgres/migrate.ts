@@ -11,6 +11,8 @@ interface Migration {
   readonly name: string;
   readonly checksum: string;
   readonly sql: string;
+  /** Its first line says that versions of the library from before may go on beside it. */
+  readonly additive: boolean;
 }
 
 const FOLDER = new URL("./sql/", import.meta.url);
@@ -19,7 +21,13 @@ function readMigrations(): Migration[] {
   const names = readdirSync(FOLDER).filter((name) => /^\d{4}_\w+\.sql$/.test(name));
   return names.sort().map((name) => {
     const sql = readFileSync(new URL(name, FOLDER), "utf8");
-    return { version: Number(name.slice(0, 4)), name, checksum: createHash("sha256").update(sql).digest("hex"), sql };
+    return {
+      version: Number(name.slice(0, 4)),
+      name,
+      checksum: createHash("sha256").update(sql).digest("hex"),
+      sql,
+      additive: sql.startsWith("-- additive\n"),
+    };
   });
 }
 
@@ -50,7 +58,7 @@ export async function migrate(database: PooledDatabase): Promise<MigrationReport
   const migrations = readMigrations();
   const applied: string[] = [];
   const known = await readVersions(database);
-  assertKnown(database, migrations, known);
+  assertKnown(database, migrations, known, await readAdditive(database, known));
   for (const migration of migrations) {
     if (known.has(migration.version)) continue;
     if (await applyOne(database, migration)) applied.push(migration.name);
@@ -72,13 +80,27 @@ export async function readVersions(database: PooledDatabase): Promise<ReadonlyMa
   return new Map(rows.map(({ version, checksum }) => [version, checksum]));
 }
 
+/** Newer versions that say of themselves that older ones may go on beside them. */
+async function readAdditive(database: PooledDatabase, known: ReadonlyMap<number, string>): Promise<Set<number>> {
+  if (Math.max(0, ...known.keys()) <= latestVersion()) return new Set();
+  // As JSON, because schemas of before have no such column.
+  const rows = await database.query<{ version: number }>(
+    "schema_additive",
+    "select m.version from {schema}.migrations m where to_jsonb(m) ->> 'additive' = 'true'",
+    [],
+  );
+  return new Set(rows.map(({ version }) => version));
+}
+
 function assertKnown(
   database: PooledDatabase,
   migrations: readonly Migration[],
   known: ReadonlyMap<number, string>,
+  additive: ReadonlySet<number>,
 ): void {
   for (const [version, checksum] of known) {
     const ours = migrations.find((migration) => migration.version === version);
+    if (ours === undefined && additive.has(version)) continue;
     if (ours === undefined) {
       throw new SchemaVersionError(
         `The schema ${database.schema} is at version ${Math.max(...known.keys())}, and this langgraph-longhaul knows versions up to ` +
@@ -99,9 +121,10 @@ async function applyOne(database: PooledDatabase, migration: Migration): Promise
     await client.query(
       `create table if not exists ${database.schema}.migrations (version integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`,
     );
+    await client.query(`alter table ${database.schema}.migrations add column if not exists additive boolean`);
     const { rowCount } = await client.query({
-      text: `insert into ${database.schema}.migrations (version, name, checksum) values ($1, $2, $3) on conflict do nothing`,
-      values: [migration.version, migration.name, migration.checksum],
+      text: `insert into ${database.schema}.migrations (version, name, checksum, additive) values ($1, $2, $3, $4) on conflict do nothing`,
+      values: [migration.version, migration.name, migration.checksum, migration.additive],
     });
     if (rowCount === 0) return false;
     await client.query(withNames(migration.sql, database.schema));

@@ -52,7 +52,9 @@ export function encodeValue(value: unknown, path: string): EncodedValue {
   const references = new References();
   const body = outline(value, path, 0, references, (part) => parts.set(part.digest, part));
   if (references.none) {
-    return { type: isPlain(body) ? JSON_TYPE : EXACT_TYPE, bytes: Buffer.from(body), parts: [] };
+    // A long list of short members refers to nothing either, and is then stored as what it is.
+    const text = JSON.stringify(messageCodec.pack(value, path));
+    return { type: isPlain(text) ? JSON_TYPE : EXACT_TYPE, bytes: Buffer.from(text), parts: [] };
   }
   return { type: REFERRING_TYPE, bytes: Buffer.from(references.head(body)), parts: [...parts.values()] };
 }

@@ -75,25 +75,29 @@ export function pinnedCall(tool: StructuredToolInterface, declared: VersionedToo
   let known: ToolVersion | undefined;
   return async function call(this: Callable, arg, config = {}, tags) {
     const place = locate(config, `The durable tool "${tool.name}"`);
-    known ??= versionOfTool(tool, declared);
-    const callId = (config as CallConfig).toolCall?.id || (config as CallConfig).toolCallId || idOf(arg);
-    const pinned = { kind: "tool", ...known } as const;
-    const asked = { pinned, migrates: declared.migrate !== undefined, skippable: callId !== undefined };
     const scope = scopeOf(config, place.position.node);
-    const found = await usePinned(place, scope, asked);
-    if (found.use === "none") return leftOut(tool, callId ?? "", found.by);
-    if (found.use === "older") {
-      const older = place.run.olderTools.get(olderKey(tool.name, found.version)) as Callable;
-      return older.call(arg, config, tags);
-    }
-    const input = declared.migrate?.input;
-    if (found.movedFrom === undefined || input === undefined) return original.call(this, arg, config, tags);
-    const moved = await migratedCall(tool, { arg, config, from: found.movedFrom, input }).catch((error: unknown) => {
-      const left = leftBy(place, error);
-      scope.leave(left);
-      throw left;
-    });
-    return original.call(this, moved.arg, moved.config, tags);
+    known ??= versionOfTool(tool, declared);
+    const version = known;
+    const make = async (): Promise<unknown> => {
+      const callId = (config as CallConfig).toolCall?.id || (config as CallConfig).toolCallId || idOf(arg);
+      const pinned = { kind: "tool", ...version } as const;
+      const asked = { pinned, migrates: declared.migrate !== undefined, skippable: callId !== undefined };
+      const found = await usePinned(place, scope, asked);
+      if (found.use === "none") return leftOut(tool, callId ?? "", found.by);
+      if (found.use === "older") {
+        const older = place.run.olderTools.get(olderKey(tool.name, found.version)) as Callable;
+        return older.call(arg, config, tags);
+      }
+      const input = declared.migrate?.input;
+      if (found.movedFrom === undefined || input === undefined) return original.call(this, arg, config, tags);
+      const moved = await migratedCall(tool, { arg, config, from: found.movedFrom, input }).catch((error: unknown) => {
+        const left = leftBy(place, error);
+        scope.leave(left);
+        throw left;
+      });
+      return original.call(this, moved.arg, moved.config, tags);
+    };
+    return place.run.alongside(make());
   };
 }
 

@@ -91,6 +91,7 @@ export class Run implements RunBinding, LiveRun {
   leaves: ThreadEnd | undefined;
   /** Requests for approval that were asked in this run, and are not used yet. */
   readonly asked = new Set<string>();
+  readonly #calls = new Set<Promise<unknown>>();
   #askingTurn: Promise<unknown> = Promise.resolve();
   /** What the graph declares, by name. */
   effects: Effects = new Map();
@@ -325,8 +326,19 @@ export class Run implements RunBinding, LiveRun {
     await this.#runs.wake(this.threadId, dueAt, reason);
   }
 
+  /** Has the run wait for a call at its end: one beside it may have paused, and this one is still made. */
+  async alongside<T>(call: Promise<T>): Promise<T> {
+    this.#calls.add(call);
+    try {
+      return await call;
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
   /** Gives the thread free. A ledger that cannot be reached gives it free by time. */
   async end(error?: unknown): Promise<void> {
+    if (!this.signal.aborted) await Promise.allSettled(this.#calls);
     this.ended = true;
     this.#deadline?.stop();
     // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.

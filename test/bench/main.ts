@@ -1,6 +1,7 @@
 // `npm run bench`: our figures beside the floor and stock LangGraph of the same run. A target that is missed is
 // printed, and fails nothing: machines differ, and a build must not depend on a disk.
 import { childBudgets } from "./childBudgets.js";
+import { growth } from "./growth.js";
 import { importTime } from "./importTime.js";
 import { ledgerSteps } from "./ledgerSteps.js";
 import { readOptions } from "./options.js";
@@ -13,6 +14,7 @@ import { supersteps } from "./supersteps.js";
 const FAMILIES: readonly { readonly ids: readonly string[]; readonly run: (bench: BenchRun) => Promise<Result[]> }[] = [
   { ids: ["P1", "P2", "P3"], run: ledgerSteps },
   { ids: ["P4"], run: supersteps },
+  { ids: ["P5"], run: growth },
   { ids: ["P6"], run: childBudgets },
   { ids: ["P7"], run: resume },
   { ids: ["P9"], run: importTime },

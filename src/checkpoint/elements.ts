@@ -3,6 +3,7 @@
 // together, and a member that did not change since it was last stored or loaded is not made text of again.
 import { type Packed, TAG } from "../core/codec.js";
 import { messageCodec } from "../values/messageCodec.js";
+import { KnownTexts } from "./knownTexts.js";
 import { digestOf, type Entry, type Part, References, runsOf } from "./references.js";
 
 /** A value of this many characters is a part of its own, wherever in an array or an object it stands. */
@@ -92,7 +93,22 @@ function outlineList(value: readonly unknown[], path: string, references: Refere
   return `{"${TAG}":"list","value":${runsOf(entries, references, keep)}}`;
 }
 
+const knownTexts = new KnownTexts();
+
+/** A text of this many characters is longer than a part, however it is written in JSON. */
+function textPart(value: string, path: string, keep: Keep): Entry {
+  const text = () => JSON.stringify(messageCodec.pack(value, path));
+  let digest = knownTexts.get(value);
+  if (digest === undefined) {
+    digest = digestOf(text());
+    knownTexts.add(value, digest);
+  }
+  keep({ digest, text });
+  return { digest };
+}
+
 function entryOf(value: unknown, path: string, partChars: number, keep: Keep): Entry {
+  if (typeof value === "string" && value.length >= partChars) return textPart(value, path, keep);
   const packed = messageCodec.pack(value, path);
   const before = typeof value === "object" && value !== null ? remembered.get(value) : undefined;
   if (before !== undefined && before.length >= partChars && isEqual(before.packed, packed)) {

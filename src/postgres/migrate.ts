@@ -81,7 +81,10 @@ export async function readVersions(database: PooledDatabase): Promise<ReadonlyMa
 }
 
 /** Newer versions that say of themselves that older ones may go on beside them. */
-async function readAdditive(database: PooledDatabase, known: ReadonlyMap<number, string>): Promise<Set<number>> {
+export async function readAdditive(
+  database: PooledDatabase,
+  known: ReadonlyMap<number, string>,
+): Promise<ReadonlySet<number>> {
   if (Math.max(0, ...known.keys()) <= latestVersion()) return new Set();
   // As JSON, because schemas of before have no such column.
   const rows = await database.query<{ version: number }>(

@@ -48,8 +48,10 @@ export function doctorCommand(): Command {
 
 async function examine(database: PooledDatabase): Promise<Finding[]> {
   const schema = await examineSchema(database);
-  const webhooks = schema.ok ? [await examineWebhooks(database)] : [];
-  return [...(await examineServer(database)), schema, ...(await examineWork(database)), ...webhooks];
+  const server = await examineServer(database);
+  // What is looked at below is not all there in another version's schema.
+  if (!schema.ok) return [...server, schema];
+  return [...server, schema, ...(await examineWork(database)), await examineWebhooks(database)];
 }
 
 async function examineServer(database: PooledDatabase): Promise<Finding[]> {
@@ -93,7 +95,7 @@ async function examineSchema(database: PooledDatabase): Promise<Finding> {
   return {
     check: "schema",
     ok: versions.has(latest) && onlyAdds,
-    detail: `${database.schema} is at version ${found} of ${latest}${beyond}`,
+    detail: `${database.schema} is at version ${found} of ${latest}${beyond}${versions.has(latest) ? "" : "; bring it up to date: longhaul migrate"}`,
   };
 }
 

@@ -87,4 +87,18 @@ describe("longhaul doctor", () => {
     const { code, lines } = await longhaul((await testDatabase({ empty: true })).url, "doctor");
     expect([code, lines]).toEqual([1, [{ error: "NOT_FOUND", message: expect.stringContaining("longhaul migrate") }]]);
   });
+
+  it("says that a schema is behind, and one that is ahead is well where what is newer only adds", async () => {
+    const behind = await testDatabase();
+    await behind.sql("delete from longhaul.migrations where version = (select max(version) from longhaul.migrations)");
+    const found = await doctor(behind.url);
+    expect(found.code).toBe(1);
+    expect(found.wrong["schema"]).toContain("bring it up to date: longhaul migrate");
+    const ahead = await testDatabase();
+    const add = "insert into longhaul.migrations (version, name, checksum, additive) values ($1, 'later', 'x', $2)";
+    await ahead.sql(add, [9000, true]);
+    expect(await doctor(ahead.url)).toMatchObject({ code: 0, wrong: {} });
+    await ahead.sql(add, [9001, false]);
+    expect((await doctor(ahead.url)).wrong).toHaveProperty("schema");
+  });
 });

@@ -1,9 +1,10 @@
-// `npm run docs:pictures`: draws every graph of langgraph.json into README, from the code. A test compares the two.
+// `npm run docs:pictures`: draws every graph of langgraph.json into README, and the pack's own states and layers into
+// docs/operations.md and CONTRIBUTING, from the code. A test compares them.
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { drawLayers, drawStates } from "./codePictures.js";
 
 const root = new URL("../", import.meta.url);
-const README = new URL("README.md", root);
 
 interface Drawable {
   getGraphAsync(options: { xray: boolean }): Promise<{ drawMermaid(options: { withStyles: boolean }): string }>;
@@ -28,18 +29,29 @@ export async function drawGraphs(): Promise<ReadonlyMap<string, string>> {
   return pictures;
 }
 
+/** Every page that has pictures, and what is drawn into it. */
+export async function picturesByPage(): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
+  return new Map([
+    ["README.md", await drawGraphs()],
+    ["docs/operations.md", new Map([["States", drawStates()]])],
+    ["CONTRIBUTING.md", new Map([["What imports what", drawLayers()]])],
+  ]);
+}
+
 /** The text with these pictures between its two marks; what was between them is gone. */
 export function withPictures(text: string, pictures: ReadonlyMap<string, string>): string {
   const begin = "<!-- pictures: npm run docs:pictures -->";
   const end = "<!-- /pictures -->";
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`README has no place for pictures: ${begin} … ${end}`);
+  if (from < 0 || to < from) throw new Error(`There is no place for pictures: ${begin} … ${end}`);
   const drawn = [...pictures].map(([name, picture]) => `**${name}**\n\n\`\`\`mermaid\n${picture}\n\`\`\`\n`);
   return `${text.slice(0, from)}${begin}\n${drawn.join("\n")}${text.slice(to)}`;
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const text = await readFile(README, "utf8");
-  await writeFile(README, withPictures(text, await drawGraphs()));
-  process.stdout.write(`Drew into ${fileURLToPath(README)}.\n`);
+  for (const [name, pictures] of await picturesByPage()) {
+    const page = new URL(name, root);
+    await writeFile(page, withPictures(await readFile(page, "utf8"), pictures));
+    process.stdout.write(`Drew into ${fileURLToPath(page)}.\n`);
+  }
 }

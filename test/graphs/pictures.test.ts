@@ -1,13 +1,16 @@
-// The pictures in README are those of the code, and langgraph.json names graphs that there are.
+// The pictures in README and the pages are those of the code, and langgraph.json names graphs that there are.
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { drawGraphs, withPictures } from "../../graphs/pictures.js";
+import { picturesByPage, withPictures } from "../../graphs/pictures.js";
 
-test("README shows every graph of langgraph.json as the code has it", async () => {
-  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-  const pictures = await drawGraphs();
-  expect(pictures.size).toBeGreaterThan(0);
-  expect(withPictures(readme, pictures), "npm run docs:pictures").toBe(readme);
+test("README shows every graph of langgraph.json, and the pages the states and layers, as the code has them", async () => {
+  const pages = await picturesByPage();
+  expect([...pages.keys()]).toEqual(["README.md", "docs/operations.md", "CONTRIBUTING.md"]);
+  for (const [page, pictures] of pages) {
+    const text = await readFile(new URL(`../../${page}`, import.meta.url), "utf8");
+    expect(pictures.size).toBeGreaterThan(0);
+    expect(withPictures(text, pictures), "npm run docs:pictures").toBe(text);
+  }
 });
 
 test("a picture that is no longer the code's is replaced, and nothing around it", () => {

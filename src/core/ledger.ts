@@ -212,6 +212,8 @@ export interface StepLedger {
   earlierWrites(ticket: RunTicket, checkpointNs: string): Promise<readonly EarlierWrite[]>;
   /** Every step of a thread, in the order in which they were first recorded. */
   steps(threadId: string): Promise<readonly StepRecord[]>;
+  /** Keeps for the thread the artifacts that a text names, such as an input that no step has taken yet. */
+  keepNamed(ticket: RunTicket, text: string): Promise<void>;
   /** Closes a thread for new writes, so that what is undone stays undone (G23). */
   closeToWrites(ticket: RunTicket): Promise<void>;
 }

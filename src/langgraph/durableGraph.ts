@@ -277,7 +277,7 @@ function makeDurable(
     runDurably(graph, settings, input, options, (asked, inner) => _streamIterator.call(graph, asked, inner)),
   );
   replace("bulkUpdateState", (config: RunOptions, supersteps: unknown) =>
-    updateDurably(graph, ledger, config, (inner) => bulkUpdateState.call(graph, inner, supersteps)),
+    updateDurably(graph, ledger, config, supersteps, (inner) => bulkUpdateState.call(graph, inner, supersteps)),
   );
   return graph;
 }

@@ -17,7 +17,7 @@ import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { orderedInput } from "./orderedInput.js";
 import { Run } from "./run.js";
-import { isNewInput, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
+import { isNewInput, keepNamed, refuseNothingToGoOn, refuseResumeOffHead, withoutStrayResume } from "./runInput.js";
 import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
@@ -169,6 +169,7 @@ async function* holdThread(
     run.purse = await RunPurse.open(run, settings.budget, around, isNewInput(given));
     run.wrapUpNode = settings.budget?.wrapUp?.node;
     await watchDeadline(run);
+    await keepNamed(run, given);
     await refuseNothingToGoOn(graph, given, options, threadId);
     await refuseResumeOffHead(graph, given, options, threadId);
     if (graph.checkpointer === ledger[LEDGER_PARTS].saver) await refuseForkInDoubt(graph, run, options);
@@ -267,6 +268,7 @@ export async function updateDurably(
   graph: Compiled,
   ledger: Ledger,
   config: RunOptions,
+  values: unknown,
   update: (config: RunOptions) => Promise<RunnableConfig>,
 ): Promise<RunnableConfig> {
   const threadId = threadOf(graph, config);
@@ -282,6 +284,7 @@ export async function updateDurably(
   const { saver } = ledger[LEDGER_PARTS];
   try {
     if (graph.checkpointer === saver) await refuseForkInDoubt(graph, run, config);
+    await keepNamed(run, values);
     const updated =
       graph.checkpointer === saver
         ? await lent.run(saver.forRun(run), () => update(config))

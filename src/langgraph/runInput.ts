@@ -4,11 +4,23 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { NotFoundError, StaleWriterError } from "../core/errors.js";
 import { isApprovalValue } from "./approvalInterrupt.js";
 import type { Compiled, RunOptions } from "./compiled.js";
+import type { Run } from "./run.js";
 
 /** Whether the thread is given something to do, and not told to go on. */
 export function isNewInput(input: unknown): boolean {
   if (input === null || input === undefined) return false;
   return !isCommand(input) || input.resume === undefined;
+}
+
+/** What the thread is given from outside may name artifacts: they are the thread's from then on, whenever it looks at them. */
+export async function keepNamed(run: Run, given: unknown): Promise<void> {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(given);
+  } catch {
+    // A value that JSON does not know is no input that names an artifact, which is plain data.
+  }
+  if (text?.includes("sha256:")) await run.steps.keepNamed(run.ticket, text);
 }
 
 /**

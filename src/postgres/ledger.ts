@@ -102,6 +102,7 @@ export function createStepLedger(database: Database, namespace: string): StepLed
     lastWrite: (threadId) => lastWrite(database, threadId),
     earlierWrites: (ticket, checkpointNs) => earlierWrites(database, ticket, checkpointNs),
     steps: async (threadId) => (await stepsOfThread(database, threadId)).map(({ record }) => record),
+    keepNamed: async (ticket, text) => keep(text, ticket),
     closeToWrites: (ticket) => closeToWrites(database, ticket),
   });
 }

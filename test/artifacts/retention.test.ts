@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { Command, interrupt } from "@langchain/langgraph";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   ArtifactError,
@@ -31,6 +32,26 @@ async function putIn(ledger: Ledger, threadId: string, ...texts: string[]): Prom
   await graph.invoke({ log: [] }, thread(threadId));
   return refs;
 }
+
+describe("an artifact that is handed to a thread", () => {
+  it.each(["input", "update"] as const)("by %s is the thread's, though no step looks at it for days", async (how) => {
+    const ledger = db.openLedger();
+    const ref = await artifactsOf(ledger).put(`handed on by ${how}`);
+    const id = `handed by ${how}`;
+    const graph = oneNode(ledger, async (_step, { artifacts }) => {
+      if (interrupt("Now?") === "no") return "";
+      return (await artifacts.read(ref)).toString("utf8");
+    });
+    const named = { log: [JSON.stringify(ref)] };
+    if (how === "update") await graph.updateState(thread(id), named);
+    await graph.invoke(how === "update" ? { log: [] } : named, thread(id));
+    await db.advance(72 * 3_600_000);
+    await sweepArtifacts(ledger);
+    const { log } = await graph.invoke(new Command({ resume: "yes" }) as never, thread(id));
+    expect(log.at(-1)).toBe(`handed on by ${how}`);
+    await deleteThread(ledger, { threadId: id, by: "ann" });
+  });
+});
 
 describe("a deleted thread", () => {
   it("takes its artifacts with it, and leaves those that another thread keeps or that somebody has just put", async () => {

@@ -6,7 +6,8 @@ import { UnserializableError } from "./errors.js";
 
 /** The key of a tag. */
 export const TAG = "$longhaul";
-const MAX_DEPTH = 1000;
+/** A level takes five calls, and a thousand levels are more than the stack of Node 24 holds. */
+const MAX_DEPTH = 500;
 
 /** Carries one kind of class instance, such as a chat message, that the codec does not know by itself. */
 export interface CodecExtension {

@@ -1,7 +1,7 @@
 // How a channel's value is stored: in one piece when it is small, else as a text that refers to parts, each of which a thread
 // stores once. So a step that adds a message to a thousand stores one message, in its pending write and in the channel
 // together, and a member that did not change since it was last stored or loaded is not made text of again.
-import { type Packed, TAG } from "../core/codec.js";
+import { type Packed, TAG } from "../core/packed.js";
 import { messageCodec } from "../values/messageCodec.js";
 import { KnownTexts } from "./knownTexts.js";
 import { digestOf, type Entry, type Part, References, runsOf } from "./references.js";

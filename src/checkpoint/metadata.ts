@@ -1,8 +1,9 @@
 // Metadata of checkpoints: plain JSON in a column of `jsonb`, where filters look at it. What jsonb cannot hold is carried
 // under the codec's tags; a filter is written the same way, so it still finds it.
 import type { CheckpointMetadata, SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import { type Packed, packedForJsonb, TAG } from "../core/codec.js";
+import { packedForJsonb } from "../core/codec.js";
 import { InvalidOptionError } from "../core/errors.js";
+import { type Packed, TAG } from "../core/packed.js";
 import { messageCodec } from "../values/messageCodec.js";
 
 /** @throws UnserializableError with the path of what would not come back equal. */

@@ -1,7 +1,8 @@
 // Removing old checkpoints, and what hangs on them alone. What is left is whole: of a thread the newest checkpoints stay, so
 // whatever can be loaded, replayed or forked has all of its values, writes, subgraphs and steps.
-import type { Send } from "../postgres/deletions.js";
+
 import type { PooledDatabase } from "../postgres/pool.js";
+import { type Send, sendOn } from "../postgres/send.js";
 import { type GoneCheckpoint, lockForPrune, OPEN_STEP, pruneSteps } from "../postgres/stepRetention.js";
 import { deleteUnreferenced } from "./unreferenced.js";
 
@@ -141,11 +142,7 @@ interface Some {
 async function pruneSome(database: PooledDatabase, threadId: string, terms: PruneTerms): Promise<Some> {
   let some: Some | undefined;
   const work = database.transaction(async (client) => {
-    const send: Send = (text, values) =>
-      client.query(
-        text.replaceAll("{schema}", () => database.schema),
-        [...values],
-      );
+    const send = sendOn(client, database);
     some = await pruneWithin(send, threadId, terms);
     if (terms.dryRun) throw UNDONE;
   });

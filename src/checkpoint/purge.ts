@@ -4,11 +4,11 @@ import {
   expireThreads,
   type Hindrance,
   lockForDeletion,
-  type Send,
   threadsToDelete,
 } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { finishIfFree } from "../postgres/runs.js";
+import { type Send, sendOn } from "../postgres/send.js";
 import { deleteUnreferenced } from "./unreferenced.js";
 
 const CHECKPOINT_TABLES = ["checkpoint_writes", "checkpoint_blobs", "checkpoints"];
@@ -28,11 +28,7 @@ export async function purgeThread(database: PooledDatabase, threadId: string): P
   // What was never sent is dropped, and what a dead process left open is in doubt.
   await finishIfFree(database, threadId);
   return database.transaction(async (client) => {
-    const send: Send = (text, values) =>
-      client.query(
-        text.replaceAll("{schema}", () => database.schema),
-        [...values],
-      );
+    const send = sendOn(client, database);
     const hindrance = await lockForDeletion(send, threadId);
     if (hindrance === "nobody asked") return { purged: true, effectsKept: 0 };
     if (hindrance !== undefined) return { purged: false, ...hindrance };

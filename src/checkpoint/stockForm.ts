@@ -1,9 +1,9 @@
 // The way back: a thread's values in the form in which LangGraph's own PostgresSaver stores them, in place, so that it reads
 // the thread where it is. LedgerSaver reads it as before, and stores in its own form again what it writes next.
 import { JsonPlusSerializer, TASKS } from "@langchain/langgraph-checkpoint";
-import type { Send } from "../postgres/deletions.js";
 import { lockIdle } from "../postgres/idle.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { type Send, sendOn } from "../postgres/send.js";
 import { messageCodec } from "../values/messageCodec.js";
 import { readValue } from "./storedValue.js";
 import { deleteUnreferenced } from "./unreferenced.js";
@@ -59,11 +59,7 @@ const UNDONE = Symbol("nothing is to stay of it");
 export async function exportThread(database: PooledDatabase, threadId: string): Promise<ExportedThread> {
   let exported: ExportedThread = { threadId, values: 0, refused: [], otherHead: [] };
   const work = database.transaction(async (client) => {
-    const send: Send = (text, values) =>
-      client.query(
-        text.replaceAll("{schema}", () => database.schema),
-        [...values],
-      );
+    const send = sendOn(client, database);
     await lockIdle(send, threadId);
     exported = await exportWithin(send, threadId);
     if (exported.refused.length > 0) throw UNDONE;

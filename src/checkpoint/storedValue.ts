@@ -1,8 +1,8 @@
 // From stored bytes back to values. What LangGraph's own saver stored is read as it reads it, except that data never becomes
 // a prototype; of our own nothing is revived that our codec did not write.
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import { type Packed, TAG } from "../core/codec.js";
 import { isLonghaulError, StoredValueError } from "../core/errors.js";
+import { type Packed, TAG } from "../core/packed.js";
 import { messageCodec } from "../values/messageCodec.js";
 import { BYTES_TYPE, EXACT_TYPE, JSON_TYPE, REFERRING_TYPE, remember } from "./elements.js";
 import { type Run, readReferring } from "./references.js";

@@ -1,5 +1,5 @@
 // Parts of a thread that no value refers to any more.
-import type { Send } from "../postgres/deletions.js";
+import type { Send } from "../postgres/send.js";
 import { REFERRING_TYPE } from "./elements.js";
 
 const LOCK = "select pg_advisory_xact_lock(hashtextextended('longhaul elements ' || $1::text, 4712))";

@@ -3,20 +3,11 @@
 // as `{"$longhaul": tag, "value": …}`; a plain object that has a `$longhaul` key of its own is stored under the tag
 // "object", so that data which looks like a tag stays data.
 import { UnserializableError } from "./errors.js";
+import { type CodecExtension, define, ERRORS, type Packed, TAG, TYPED_ARRAYS } from "./packed.js";
+import { unpack } from "./unpack.js";
 
-/** The key of a tag. */
-export const TAG = "$longhaul";
 /** A level takes five calls, and a thousand levels are more than the stack of Node 24 holds. */
 const MAX_DEPTH = 500;
-
-/** Carries one kind of class instance, such as a chat message, that the codec does not know by itself. */
-export interface CodecExtension {
-  readonly tag: string;
-  matches(value: object): boolean;
-  /** Plain data or anything the codec carries. */
-  encode(value: object): unknown;
-  decode(value: unknown): unknown;
-}
 
 export interface Codec {
   /** @throws UnserializableError with the path of the first value that cannot come back equal. */
@@ -38,9 +29,6 @@ export function createCodec(extensions: readonly CodecExtension[] = []): Codec {
     unpack: (packed) => unpack(packed, byTag),
   };
 }
-
-/** JSON in which the codec's tags say what JSON cannot. */
-export type Packed = null | boolean | number | string | Packed[] | { [key: string]: Packed };
 
 function tagged(tag: string, value: Packed): Packed {
   return { [TAG]: tag, value };
@@ -123,29 +111,6 @@ function packKnown(value: object, path: string, inner: PackInner): Packed | unde
   return tagged("typed-array", [name, Buffer.from(buffer, byteOffset, byteLength).toString("base64")]);
 }
 
-type Make<T> = new (...parameters: never[]) => T;
-
-function byPrototype<T>(constructors: readonly Make<T>[]): Map<unknown, string> {
-  return new Map(constructors.map((made) => [made.prototype, made.name]));
-}
-
-const TYPED = [
-  Int8Array,
-  Uint8ClampedArray,
-  Int16Array,
-  Uint16Array,
-  Int32Array,
-  Uint32Array,
-  Float32Array,
-  Float64Array,
-  BigInt64Array,
-  BigUint64Array,
-  DataView,
-];
-const TYPED_ARRAYS = byPrototype<object>(TYPED);
-const ERROR_CLASSES = [Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError];
-const ERRORS = byPrototype<object>(ERROR_CLASSES);
-
 /** With everything that hangs on it: code, cause, stack. */
 function packError(error: Error, path: string, inner: PackInner): Packed {
   if (Object.getOwnPropertySymbols(error).length > 0) throw new UnserializableError(path, "it has symbol keys");
@@ -205,106 +170,3 @@ export function packedForJsonb(packed: Packed, path: string): Packed {
 }
 
 const UNFIT = /[\0\p{Surrogate}]/u;
-
-/** A `__proto__` key stays an ordinary key of its own. */
-function define(record: object, key: string, value: unknown): void {
-  Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });
-}
-
-function unpack(packed: Packed, byTag: ReadonlyMap<string, CodecExtension>): unknown {
-  if (packed === null || typeof packed !== "object") return packed;
-  if (Array.isArray(packed)) return packed.map((member) => unpack(member, byTag));
-  const tag = Object.hasOwn(packed, TAG) ? packed[TAG] : undefined;
-  return typeof tag === "string" ? unpackTagged(tag, packed["value"] ?? null, byTag) : unpackRecord(packed, byTag);
-}
-
-function unpackRecord(packed: { [key: string]: Packed }, byTag: ReadonlyMap<string, CodecExtension>): object {
-  const record = {};
-  for (const [key, member] of Object.entries(packed)) define(record, key, unpack(member, byTag));
-  return record;
-}
-
-function unpackTagged(tag: string, value: Packed, byTag: ReadonlyMap<string, CodecExtension>): unknown {
-  switch (tag) {
-    case "undefined":
-      return undefined;
-    case "number":
-      return Number(value);
-    case "bigint":
-      return BigInt(value as string);
-    case "date":
-      return new Date(unpack(value, byTag) as number);
-    case "url":
-      return new URL(value as string);
-    case "buffer":
-      return Buffer.from(value as string, "base64");
-    case "bytes":
-      return new Uint8Array(Buffer.from(value as string, "base64"));
-    case "utf16":
-      return Buffer.from(value as string, "base64").toString("utf16le");
-    case "regexp":
-      return unpackRegExp(value as [string, string, number]);
-    case "array-buffer":
-      return bytesOf(value as string).buffer;
-    case "typed-array":
-      return unpackTypedArray(value as [string, string]);
-    case "error":
-      return unpackError(value as [string, [string, boolean, Packed][]], byTag);
-    case "sparse-array": {
-      const [length, members] = value as [number, [number, Packed][]];
-      const array: unknown[] = new Array(length);
-      for (const [i, member] of members) array[i] = unpack(member, byTag);
-      return array;
-    }
-    case "map":
-      return new Map((value as [Packed, Packed][]).map(([k, v]) => [unpack(k, byTag), unpack(v, byTag)]));
-    case "set":
-      return new Set((value as Packed[]).map((member) => unpack(member, byTag)));
-    case "object":
-      return unpackRecord(value as { [key: string]: Packed }, byTag);
-    case "null-prototype": {
-      const record = Object.create(null) as object;
-      for (const [key, member] of Object.entries(unpack(value, byTag) as object)) define(record, key, member);
-      return record;
-    }
-    default: {
-      const extension = byTag.get(tag);
-      if (extension === undefined) {
-        throw new UnserializableError(
-          "the stored value",
-          `it has the unknown tag "${tag}"; was it written by a newer version?`,
-        );
-      }
-      return extension.decode(unpack(value, byTag));
-    }
-  }
-}
-
-/** In memory of its own, not in a pool that other buffers share. */
-function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(base64, "base64"));
-}
-
-function unpackRegExp([source, flags, lastIndex]: [string, string, number]): RegExp {
-  const expression = new RegExp(source, flags);
-  expression.lastIndex = lastIndex;
-  return expression;
-}
-
-function unpackTypedArray([name, base64]: [string, string]): unknown {
-  const found = TYPED.find((candidate) => candidate.name === name) as (new (bytes: ArrayBuffer) => object) | undefined;
-  if (found === undefined) throw new UnserializableError("the stored value", `it has the unknown type "${name}"`);
-  return new found(bytesOf(base64).buffer);
-}
-
-function unpackError(
-  [name, own]: [string, [string, boolean, Packed][]],
-  byTag: ReadonlyMap<string, CodecExtension>,
-): Error {
-  const made = new (ERROR_CLASSES.find((candidate) => candidate.name === name) ?? Error)();
-  for (const key of Object.getOwnPropertyNames(made)) delete (made as unknown as Record<string, unknown>)[key];
-  for (const [key, enumerable, value] of own) {
-    Object.defineProperty(made, key, { value: unpack(value, byTag), enumerable, configurable: true, writable: true });
-  }
-  return made;
-}

@@ -23,7 +23,7 @@ export function compensateNode<State, Update>(
   checkOnFailure(options.onFailure);
   return async (state, config) => {
     const place = locate(config, "A compensateNode");
-    const report = await compensateThread(hostAt(place), place.run.effects, options);
+    const report = await compensateThread(hostAt(place), place.run.settings.effects, options);
     return options.done(report, state);
   };
 }

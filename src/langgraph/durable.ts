@@ -9,11 +9,10 @@ import type { Codec } from "../core/codec.js";
 import type { StepContext, StepScope } from "../core/context.js";
 import { InvalidOptionError, StepUsageError } from "../core/errors.js";
 import { executeStep } from "../core/execute.js";
-import { canonicalJson, checkId, idempotencyKey, readKey, sha256 } from "../core/key.js";
-import type { StepIntent } from "../core/ledger.js";
+import { canonicalJson, checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
 import { UNDO_SUFFIX } from "../core/saga.js";
-import type { Effect, StepKind, StepPosition, Usage } from "../core/step.js";
+import type { Effect, StepKind, Usage } from "../core/step.js";
 import { toolVersion } from "../core/version.js";
 import { type BudgetView, UNLIMITED } from "./budgetView.js";
 import { leftBy } from "./leftBy.js";
@@ -29,6 +28,7 @@ import { usePinned, useValues } from "./pins.js";
 import type { Place } from "./place.js";
 import { recordedAs } from "./renamedStep.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
+import { intentOf } from "./stepIntent.js";
 
 /** Options of one call of a step. */
 export interface StepOptions extends RetryOptions {
@@ -181,13 +181,6 @@ export interface PerformedStep<I, O> extends NamedStep<I, O> {
 
 const ONE_TOOL_CALL: Amounts = { ...NOTHING, toolCalls: 1 };
 
-/** A minute: most HTTP clients' patience, and past every healthy API's slow minute. */
-const TIMEOUT_MS = 60_000;
-/** Long enough to be renewed at a third of it through a slow second, short enough to take over within a coffee. */
-const STEP_LEASE_MS = 30_000;
-/** On top of timeout and lease: for requests still on the wire and read sides that lag behind. */
-const SETTLE_MARGIN_MS = 60_000;
-
 /** Performs one step at a place: gives it its identity, and lets the core run it. */
 export async function performStep<I, O>(place: Place, scope: StepScope, step: PerformedStep<I, O>): Promise<O> {
   if (typeof step.name !== "string") throw new InvalidOptionError("Expected a step's name to be a string.");
@@ -213,7 +206,7 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     lookup: step.options.lookup as LookupFunction<unknown, unknown> | undefined,
     idempotent: step.options.idempotent === true,
     onUnknown: step.options.onUnknown,
-    onFork: place.run.onFork,
+    onFork: place.run.settings.onFork,
     retry: step.options.retry,
     classify: step.options.classify,
     breaker: breakerFor(step.name, step.options.breaker, step.input),
@@ -266,48 +259,4 @@ async function leaving<O>(place: Place, scope: StepScope, made: () => Promise<St
     if (host.isControlFlow(left)) scope.leave(left);
     throw left;
   }
-}
-
-/** The first 64 bits of a hash over everything about a write that an edit of the thread leaves as it was. */
-function likenessOf(position: StepPosition, name: string, callSite: string, inputHash: string): bigint {
-  const path = position.checkpointNs.replaceAll(/:[^|]*/g, "");
-  const hash = sha256(canonicalJson([position.threadId, path, name, callSite, inputHash]));
-  return BigInt.asIntN(64, BigInt(`0x${hash.slice(0, 16)}`));
-}
-
-function intentOf<I, O>(
-  { run, position }: Place,
-  step: PerformedStep<I, O>,
-  input: string,
-  callSite: string,
-): StepIntent {
-  const { options, kind, effect, name, version } = step;
-  const inputHash = sha256(input);
-  const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-  const parts = {
-    namespace: run.steps.namespace,
-    threadId: position.threadId,
-    generation: run.ticket.generation,
-    // A business key stands in for the position, so that it means the same on every branch of the thread.
-    position: options.key === undefined ? position.taskId : "key",
-    operation: name,
-    callSite,
-  };
-  return {
-    key: effect === "read" ? readKey(parts, inputHash) : idempotencyKey(parts),
-    kind,
-    effect,
-    name,
-    version,
-    callSite,
-    position,
-    inputHash,
-    input: step.storeInput === false ? undefined : input,
-    timeoutMs,
-    settleMs: options.settleMs ?? timeoutMs + STEP_LEASE_MS + SETTLE_MARGIN_MS,
-    keyLifetimeMs: options.keyLifetimeMs,
-    leaseMs: STEP_LEASE_MS,
-    likeness:
-      effect === "write" && options.key === undefined ? likenessOf(position, name, callSite, inputHash) : undefined,
-  };
 }

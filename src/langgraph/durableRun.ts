@@ -4,7 +4,6 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { ThreadBudget } from "../core/budget.js";
-import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { graphOf } from "./agent.js";
@@ -13,6 +12,7 @@ import { refuseForkInDoubt } from "./branch.js";
 import { type Compiled, DURABLE, type RunOptions } from "./compiled.js";
 import { foreignKnowledge } from "./foreignSaver.js";
 import { refuseGoneTools } from "./goneTools.js";
+import type { GraphSettings } from "./graphSettings.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import { METER, Meter, meterIn, metersIn, withMeter } from "./meter.js";
 import { orderedInput } from "./orderedInput.js";
@@ -22,7 +22,6 @@ import { RunPurse } from "./runPurse.js";
 import { RunSpan } from "./runSpan.js";
 import { ambientConfig, purseOf, scopeAt } from "./runtime.js";
 import { isServed, takeThread } from "./takeThread.js";
-import type { DecidingNodes } from "./temperature.js";
 
 /** What is to be done with what an update of state came to, while the thread is still held. */
 export const afterUpdate = new AsyncLocalStorage<(updated: RunnableConfig) => Promise<void>>();
@@ -64,18 +63,12 @@ function runsAround(options: RunOptions | undefined): readonly Run[] {
 }
 
 /** What `durableGraph` was told. */
-export interface RunSettings {
+export interface RunSettings extends GraphSettings {
   readonly ledger: Ledger;
-  readonly onFork: "ask" | "run";
-  readonly effects: Effects;
   readonly budget: ThreadBudget | undefined;
   readonly name: string | undefined;
   readonly resumeAs: ResumeAs | undefined;
   readonly ttlMs: number | undefined;
-  readonly olderTools: ReadonlyMap<string, object>;
-  readonly pins: Readonly<Record<string, string>>;
-  readonly renames: Readonly<Record<string, string>>;
-  readonly deciding: DecidingNodes;
 }
 
 /** The name under which a worker finds the graph again. A LangGraph server knows it by that of langgraph.json. */
@@ -152,13 +145,8 @@ async function* holdThread(
   const goesOn = addressed || !isNewInput(input);
   const of = { graph: graphName(graph, settings, options), outer, goesOn, addressed, ttlMs: settings.ttlMs };
   const run = await takeThread(ledger, threadId, options, of);
-  run.onFork = settings.onFork;
-  run.effects = settings.effects;
-  run.olderTools = settings.olderTools;
-  run.values = settings.pins;
-  run.renames = settings.renames;
+  run.settings = settings;
   run.goesOn = of.goesOn;
-  run.deciding = settings.deciding;
   run.span = span;
   let failure: unknown;
   try {

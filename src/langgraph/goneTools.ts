@@ -6,11 +6,11 @@ import type { Run } from "./run.js";
 
 /** @throws ToolDriftError for a tool that the thread waits with and that the graph does not declare. */
 export async function refuseGoneTools(run: Run): Promise<void> {
-  if (!run.goesOn || run.effects.size === 0) return;
+  if (!run.goesOn || run.settings.effects.size === 0) return;
   const asked = await run.pins.askedAbout(run.ticket).catch((error: unknown) => {
     throw isUnrecorded(error) ? run.unrecorded(error) : error;
   });
-  const gone = asked.filter(({ name }) => !run.effects.has(name));
+  const gone = asked.filter(({ name }) => !run.settings.effects.has(name));
   if (gone.length === 0) return;
   for (const { approvalId } of gone)
     await run.approvals.supersede(run.ticket, approvalId, "the build that runs the thread has no such tool");

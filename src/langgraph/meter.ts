@@ -141,7 +141,7 @@ export class Meter extends GraphCallbackHandler {
     this.#inherit(runId, parentRunId, metadata);
     const asked = askedIn(metadata, extra);
     const { scope } = this.#mayCall(runId);
-    this.run.deciding?.modelStarts(String(metadata["langgraph_checkpoint_ns"] ?? ""), metadata, extra);
+    this.run.settings.deciding?.modelStarts(String(metadata["langgraph_checkpoint_ns"] ?? ""), metadata, extra);
     const call = { extra, metadata, asked, purse: this.purseAt(runId), scope };
     await this.#leaving(runId, this.#unrecorded.modelStarts(runId, messages, call));
     if (!this.#unrecorded.isOurs(metadata)) return;

@@ -85,7 +85,7 @@ export function pinnedCall(tool: StructuredToolInterface, declared: VersionedToo
       const found = await usePinned(place, scope, asked);
       if (found.use === "none") return leftOut(tool, callId ?? "", found.by);
       if (found.use === "older") {
-        const older = place.run.olderTools.get(olderKey(tool.name, found.version)) as Callable;
+        const older = place.run.settings.olderTools.get(olderKey(tool.name, found.version)) as Callable;
         return older.call(arg, config, tags);
       }
       const input = declared.migrate?.input;

@@ -64,7 +64,7 @@ async function usedAs(place: Place, scope: StepScope, asked: PinnedCall): Promis
   const state = await stateOf(place, tool);
   refuseChanged(tool, state);
   if (state.version === tool.version) return { use: "this", movedFrom: state.movedFrom };
-  const older = place.run.olderTools.has(olderKey(tool.name, state.version));
+  const older = place.run.settings.olderTools.has(olderKey(tool.name, state.version));
   if (state.keptAgainst === tool.version && older) return { use: "older", version: state.version };
   const drift = compareTools({ version: state.version, shape: state.shape }, tool);
   const move = (verdict: PinMove["verdict"], by: string) =>
@@ -100,7 +100,7 @@ async function usedAs(place: Place, scope: StepScope, asked: PinnedCall): Promis
 /** Looks at the values that the caller pinned, once a run, before its first step. */
 export async function useValues(place: Place, scope: StepScope): Promise<void> {
   const { run } = place;
-  for (const [name, version] of Object.entries(run.values)) {
+  for (const [name, version] of Object.entries(run.settings.pins)) {
     const pinned = { kind: "value", name, version, shape: VALUE } as const;
     await usePinned(place, scope, { pinned, migrates: false, skippable: false });
   }

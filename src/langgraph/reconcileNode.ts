@@ -22,7 +22,7 @@ export function reconcileNode<Update = Record<string, never>>(
   }
   return async (_state, config) => {
     const place = locate(config, "A reconcileNode");
-    const { effects } = place.run;
+    const { effects } = place.run.settings;
     const { settled, open } = await settleThread(hostAt(place), effects);
     if (open.length > 0) {
       const hasLookup = (name: string) => effects.get(name)?.lookup !== undefined;

@@ -21,7 +21,7 @@ export async function recordedAs(place: Place, scope: StepScope, intent: StepInt
   const earlier = await earlierWrites(run, position.checkpointNs);
   const unmet = () => earlier.filter(({ name, callSite }) => !scope.hasMet(name, callSite));
   if (unmet().length === 0) return undefined;
-  const declared = unmet().find(({ name }) => run.renames[name] === intent.name);
+  const declared = unmet().find(({ name }) => run.settings.renames[name] === intent.name);
   if (declared !== undefined) return standsFor(scope, declared);
   const host = hostAt(place);
   await scope.whenQuiet(async () => {

@@ -70,11 +70,11 @@ export interface AskedHere {
 /** @internal Pauses the place until there is a decision. */
 export async function askAt(place: Place, scope: StepScope, asked: AskedHere): Promise<Decision> {
   const node = scope.nodeScope;
-  place.run.deciding?.asks(place.position.checkpointNs);
+  place.run.settings.deciding?.asks(place.position.checkpointNs);
   const args = checkRequest(asked.what, asked.request);
   const intent = intentOf(place, scope, asked, args);
   const approval = await recorded(place, scope, () =>
-    node.alongside(`approval of ${intent.action}`, () => place.run.inAskingTurn(() => record(place, intent, asked))),
+    node.alongside(`approval of ${intent.action}`, () => place.run.asked.inTurn(() => record(place, intent, asked))),
   );
   const decision = decisionOf(approval);
   if (decision === undefined) {
@@ -104,7 +104,7 @@ async function record(place: Place, intent: ApprovalIntent, asked: AskedHere): P
   host.assertLive();
   await host.barrier();
   for (;;) {
-    const approval = await run.approvals.ask(run.ticket, intent, [...run.asked]);
+    const approval = await run.approvals.ask(run.ticket, intent, run.asked.ids);
     if (!("id" in approval)) return host.refused(approval);
     run.asked.add(approval.id);
     const decision = decisionOf(approval);

@@ -1,63 +1,35 @@
 // One run of a durable graph: it holds the thread's lease from before the first node to the end, and knows when it
 // has lost it. Losing is sticky and silent (G3): the run performs nothing more, and leaves as GraphDrained.
-import { randomUUID } from "node:crypto";
 import { type GraphDrained, RunControl } from "@langchain/langgraph";
 import type { ApprovalLedger } from "../core/approval.js";
 import type { Artifacts } from "../core/artifact.js";
 import type { Branch } from "../core/branch.js";
 import type { BudgetLedger } from "../core/budget.js";
 import { type CancelRequest, cancelledError } from "../core/cancel.js";
-import type { Effects } from "../core/effect.js";
-import {
-  CancelledError,
-  LeaseLostError,
-  type LonghaulError,
-  NotFoundError,
-  type RecordedFailure,
-} from "../core/errors.js";
+import { CancelledError, LeaseLostError, type LonghaulError, type RecordedFailure } from "../core/errors.js";
 import { recordFailure } from "../core/failure.js";
-import { type HeldLease, holdLease, moment } from "../core/lease.js";
+import { type HeldLease, holdLease } from "../core/lease.js";
 import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import type { PinLedger, PinState } from "../core/version.js";
+import { acquire, type BusyThread, type Granted, type Start } from "./acquire.js";
+import { AskedRequests } from "./askedRequests.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
+import { NO_GRAPH } from "./graphSettings.js";
 import { drained, drainReason } from "./leave.js";
 import { type CheckpointKnowledge, LEDGER_PARTS, type Ledger, type RunBinding } from "./ledger.js";
 import { type LiveRun, liveRunsOf } from "./liveRuns.js";
 import { endOf, stoppedAtLimit } from "./runEnd.js";
 import type { RunPurse } from "./runPurse.js";
 import type { RunSpan } from "./runSpan.js";
-import type { DecidingNodes } from "./temperature.js";
-
-/** Another run has the thread. */
-export interface BusyThread {
-  readonly busyUntil: Date;
-  readonly by: string;
-  /** Has the thread run again once it may be free. */
-  wakeWhenFree(): Promise<void>;
-}
 
 export interface ThreadEnd {
   readonly as: "done" | "failed";
   readonly failure?: RecordedFailure;
 }
 
-/** The runs around a new one, the innermost first. */
-interface Around {
-  readonly outer: readonly Run[];
-}
-
-/** What a run is started for. */
-export interface Start {
-  readonly graph?: string;
-  readonly outer?: readonly Run[];
-  /** It is given nothing to begin with, or the checkpoint that it starts from. */
-  readonly goesOn?: boolean;
-  readonly addressed?: boolean;
-  readonly ttlMs?: number | undefined;
-}
-
 export class Run implements RunBinding, LiveRun {
+  readonly ticket: RunTicket;
   readonly steps: StepLedger;
   readonly budgets: BudgetLedger;
   readonly approvals: ApprovalLedger;
@@ -78,7 +50,8 @@ export class Run implements RunBinding, LiveRun {
   unguarded = false;
   /** The caller named the checkpoint to start from. */
   addressed = false;
-  onFork: "ask" | "run" = "ask";
+  /** What the code of its graph says. */
+  settings = NO_GRAPH;
   /** Threads of durable graphs that run inside this one now: they count their own calls. */
   readonly innerThreads = new Set<string>();
   /** Undefined for work on the thread from outside its graph. */
@@ -89,22 +62,10 @@ export class Run implements RunBinding, LiveRun {
   wrapUpNode: string | undefined;
   /** How work from outside the graph leaves the thread; undefined: as it was. */
   leaves: ThreadEnd | undefined;
-  /** Requests for approval that were asked in this run, and are not used yet. */
-  readonly asked = new Set<string>();
+  readonly asked = new AskedRequests();
   readonly #calls = new Set<Promise<unknown>>();
-  #askingTurn: Promise<unknown> = Promise.resolve();
-  /** What the graph declares, by name. */
-  effects: Effects = new Map();
-  /** Tools of other versions than the newest, for threads that are held to them. */
-  olderTools: ReadonlyMap<string, object> = new Map();
-  /** What the caller has the thread pinned to besides its tools. */
-  values: Readonly<Record<string, string>> = {};
   /** It goes on with what an earlier run began, whose code may have been another build's. */
   goesOn = false;
-  /** Steps that the code has other names for than it had: the old name, and the new one. */
-  renames: Readonly<Record<string, string>> = {};
-  /** Undefined for work on the thread from outside its graph. */
-  deciding: DecidingNodes | undefined;
   #retriesLeft = RETRIES_PER_RUN;
   /** The thread was ordered with an input, which its first run takes. */
   readonly ordered: boolean;
@@ -125,15 +86,14 @@ export class Run implements RunBinding, LiveRun {
 
   private constructor(
     readonly ledger: Ledger,
-    readonly ticket: RunTicket,
-    ports: { steps: StepLedger; runs: RunLedger; budgets: BudgetLedger; approvals: ApprovalLedger; pins: PinLedger },
-    grantedAt: ReturnType<typeof moment>,
+    { answer, ports, askedAt }: Granted,
     readonly purpose: RunPurpose,
-    { ordered, forked, outer }: { ordered: boolean; forked: boolean } & Around,
+    outer: readonly Run[],
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
-    this.ordered = ordered;
-    this.forked = forked;
+    this.ticket = answer.ticket;
+    this.ordered = answer.ordered;
+    this.forked = answer.forked;
     this.#outer = outer;
     this.steps = ports.steps;
     this.budgets = ports.budgets;
@@ -143,10 +103,10 @@ export class Run implements RunBinding, LiveRun {
     this.#runs = ports.runs;
     this.#lease = holdLease({
       leaseMs,
-      grantedAt,
+      grantedAt: askedAt,
       renew: () => this.#renew(),
       onLost: (error) => this.lose(error),
-      what: `the run of thread "${ticket.threadId}"`,
+      what: `the run of thread "${this.threadId}"`,
     });
     if (purpose === "run") liveRunsOf(ledger).add(this);
   }
@@ -156,42 +116,11 @@ export class Run implements RunBinding, LiveRun {
     ledger: Ledger,
     threadId: string,
     purpose: RunPurpose = "run",
-    { graph, outer = [], goesOn = false, addressed = false, ttlMs }: Start = {},
+    start: Start = {},
   ): Promise<Run | BusyThread> {
-    const { open, leaseMs } = ledger[LEDGER_PARTS];
-    const ports = await open();
-    const askedAt = moment();
-    const of = {
-      graph,
-      rootThread: outer.at(-1)?.threadId,
-      parentThread: outer[0]?.threadId,
-      goesOn,
-      addressed,
-      ttlMs,
-    };
-    const answer = await ports.runs.acquire(threadId, randomUUID(), leaseMs, purpose, of);
-    if ("cancelled" in answer) {
-      // Cancelled with the run around it, which may not know yet: that one leaves, and no error handler of it is called.
-      for (const run of outer) await run.lookForCancel();
-      throw outer.find(({ lost }) => lost !== undefined)?.leave() ?? cancelledError(threadId, answer.cancelled);
-    }
-    if ("deleted" in answer) {
-      const { at, by } = answer.deleted;
-      throw new NotFoundError(
-        `Thread "${threadId}" was deleted by ${by} at ${at.toISOString()}: there is nothing to go on with. With new input it begins anew.`,
-        { threadId },
-      );
-    }
-    if ("busy" in answer) {
-      const { leaseUntil, pid, host } = answer.busy;
-      const wakeWhenFree = () => ports.runs.wake(threadId, leaseUntil, "the thread was busy");
-      return { busyUntil: leaseUntil, by: `process ${pid} on ${host}`, wakeWhenFree };
-    }
-    return new Run(ledger, answer.ticket, ports, askedAt, purpose, {
-      ordered: answer.ordered,
-      forked: answer.forked,
-      outer,
-    });
+    const granted = await acquire(ledger, threadId, purpose, start);
+    if ("busyUntil" in granted) return granted;
+    return new Run(ledger, granted, purpose, start.outer ?? []);
   }
 
   /** The artifacts of its thread. */
@@ -354,7 +283,7 @@ export class Run implements RunBinding, LiveRun {
     const cancelled = [this, ...this.#outer].some(({ lost }) => lost instanceof CancelledError);
     const { interrupted, dueAt } = this;
     const end = this.purpose === "update" ? this.leaves?.as : endOf(error, { cancelled, interrupted, dueAt });
-    if (this.purpose === "run") await this.#closeUnasked(end === "done");
+    if (this.purpose === "run") await this.asked.closeOthers(this.approvals, this.ticket, end === "done");
     const failure = this.leaves?.failure ?? (end === "failed" ? recordFailure(error) : stoppedAtLimit(error));
     // A thread that runs inside another is gone on with by that one.
     const wake = drainReason(error)?.kind === "shutdown" && this.#outer.length === 0 ? SHUTDOWN : undefined;
@@ -362,19 +291,6 @@ export class Run implements RunBinding, LiveRun {
       .release(this.ticket, end, failure, wake)
       .catch(() => this.#runs.release(this.ticket, end, undefined, wake))
       .catch(() => undefined);
-  }
-
-  /** One request at a time: of two calls that ask at once neither may take what is the other's. */
-  async inAskingTurn<T>(ask: () => Promise<T>): Promise<T> {
-    const turn = this.#askingTurn.then(ask);
-    this.#askingTurn = turn.catch(() => undefined);
-    return turn;
-  }
-
-  /** Requests that nobody will come back to leave the inbox. */
-  async #closeUnasked(isDone: boolean): Promise<void> {
-    if (!isDone && this.asked.size === 0) return;
-    await this.approvals.closeUnasked(this.ticket, [...this.asked], isDone).catch(() => undefined);
   }
 }
 

@@ -1,8 +1,9 @@
 // Taking a thread for a run of its graph, or leaving it to the run that has it.
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Start } from "./acquire.js";
 import { drained } from "./leave.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
-import { Run, type Start } from "./run.js";
+import { Run } from "./run.js";
 
 /** How often a run on a server looks whether the thread is free. */
 const BUSY_LOOK_MS = 250;

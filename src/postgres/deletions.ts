@@ -1,10 +1,10 @@
 // Deleting threads (G25): the request stops the thread and stays; the rows go in one transaction once no run has the thread
 // and nothing of it is in doubt. What is left is the thread's generation and epoch, and that its writes were made.
-import type pg from "pg";
 import { plainText } from "../core/failure.js";
 import { FORGET_ARTIFACTS } from "./artifacts.js";
 import { AMOUNTS } from "./budgetRows.js";
 import type { Database } from "./pool.js";
+import type { Send } from "./send.js";
 
 /** Why a thread that is being deleted takes nothing any more. */
 export const BEING_DELETED = "it is being deleted";
@@ -119,9 +119,6 @@ export async function lockForDeletion(send: Send, threadId: string): Promise<Hin
   const inDoubt = ((await send(IN_DOUBT, [threadId])).rows as { key: string }[]).map(({ key }) => key);
   return thread.live || inDoubt.length > 0 ? { running: thread.live, inDoubt } : undefined;
 }
-
-/** Sends a statement within a transaction. */
-export type Send = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 const KEYS = "(select s.key from {schema}.steps s where s.thread_id = $1)";
 const APPROVALS = "(select a.id from {schema}.approvals a where a.thread_id = $1)";

@@ -1,6 +1,6 @@
 // What bringing a thread's checkpoints into another form needs of the ledger: that no run has it.
 import { ThreadBusyError } from "../core/errors.js";
-import type { Send } from "./deletions.js";
+import type { Send } from "./send.js";
 
 /**
  * Locks the thread against runs until the transaction ends.

@@ -1,6 +1,6 @@
 // Which steps a prune may remove (G24): those that no run can come back to, because the checkpoint under them is removed with
 // them. Writes stay until their thread is final; what is open or in doubt stays, and keeps all checkpoints from its own on.
-import type { Send } from "./deletions.js";
+import type { Send } from "./send.js";
 
 export interface PruneLock {
   /** A run has the thread that was sent to a checkpoint of its past, or the thread is being deleted: it is left alone. */

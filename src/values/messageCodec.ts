@@ -19,8 +19,9 @@ import {
 } from "@langchain/core/messages";
 import { Command, Overwrite, Send } from "@langchain/langgraph";
 import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { type CodecExtension, createCodec } from "../core/codec.js";
+import { createCodec } from "../core/codec.js";
 import { UnserializableError } from "../core/errors.js";
+import type { CodecExtension } from "../core/packed.js";
 
 const aiMessage: CodecExtension = {
   tag: "ai-message",

@@ -1,11 +1,10 @@
 // Taking a thread's lease for a run: granted, or why not.
 import { randomUUID } from "node:crypto";
 import { cancelledError } from "../core/cancel.js";
-import { NotFoundError } from "../core/errors.js";
+import { type LonghaulError, NotFoundError } from "../core/errors.js";
 import { moment } from "../core/lease.js";
 import type { AcquireAnswer, RunPurpose } from "../core/ledger.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
-import type { Run } from "./run.js";
 
 /** Another run has the thread. */
 export interface BusyThread {
@@ -15,10 +14,20 @@ export interface BusyThread {
   wakeWhenFree(): Promise<void>;
 }
 
+/** A run around another one. */
+export interface OuterRun {
+  readonly threadId: string;
+  readonly lost: LonghaulError | undefined;
+  /** What a step leaves with that would start after the process was asked to stop. */
+  readonly drain: Error | undefined;
+  lookForCancel(): Promise<void>;
+  leave(): Error;
+}
+
 /** What a run is started for. */
 export interface Start {
   readonly graph?: string;
-  readonly outer?: readonly Run[];
+  readonly outer?: readonly OuterRun[];
   /** It is given nothing to begin with, or the checkpoint that it starts from. */
   readonly goesOn?: boolean;
   readonly addressed?: boolean;

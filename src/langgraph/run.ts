@@ -12,7 +12,7 @@ import { type HeldLease, holdLease } from "../core/lease.js";
 import type { Refused, RunLedger, RunPurpose, RunTicket, StepEvent, StepLedger } from "../core/ledger.js";
 import { RETRIES_PER_RUN } from "../core/retry.js";
 import type { PinLedger, PinState } from "../core/version.js";
-import { acquire, type BusyThread, type Granted, type Start } from "./acquire.js";
+import { acquire, type BusyThread, type Granted, type OuterRun, type Start } from "./acquire.js";
 import { AskedRequests } from "./askedRequests.js";
 import { DeadlineWatch } from "./deadlineWatch.js";
 import { NO_GRAPH } from "./graphSettings.js";
@@ -75,7 +75,7 @@ export class Run implements RunBinding, LiveRun {
   branch: Promise<Branch | undefined> | undefined;
   /** LangGraph's own way to stop between supersteps. */
   control = new RunControl();
-  readonly #outer: readonly Run[];
+  readonly #outer: readonly OuterRun[];
   readonly #runs: RunLedger;
   readonly #controller = new AbortController();
   readonly #lease: HeldLease;
@@ -88,7 +88,7 @@ export class Run implements RunBinding, LiveRun {
     readonly ledger: Ledger,
     { answer, ports, askedAt }: Granted,
     readonly purpose: RunPurpose,
-    outer: readonly Run[],
+    outer: readonly OuterRun[],
   ) {
     const { leaseMs, onStep } = ledger[LEDGER_PARTS];
     this.ticket = answer.ticket;

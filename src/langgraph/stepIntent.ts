@@ -1,8 +1,7 @@
 // The identity and the intent of a step at a place: what its key is made of, and how long it may take.
 import { canonicalJson, idempotencyKey, readKey, sha256 } from "../core/key.js";
 import type { StepIntent } from "../core/ledger.js";
-import type { StepPosition } from "../core/step.js";
-import type { PerformedStep } from "./durable.js";
+import type { Effect, StepKind, StepPosition } from "../core/step.js";
 import type { Place } from "./place.js";
 
 /** A minute: most HTTP clients' patience, and past every healthy API's slow minute. */
@@ -19,13 +18,23 @@ function likenessOf(position: StepPosition, name: string, callSite: string, inpu
   return BigInt.asIntN(64, BigInt(`0x${hash.slice(0, 16)}`));
 }
 
+/** What of a step its intent is made of. */
+interface IntendedStep {
+  readonly kind: StepKind;
+  readonly effect: Effect;
+  readonly name: string;
+  readonly version?: string;
+  readonly storeInput?: boolean;
+  readonly options: {
+    readonly key?: string;
+    readonly timeoutMs?: number;
+    readonly settleMs?: number;
+    readonly keyLifetimeMs?: number;
+  };
+}
+
 /** @param input canonical JSON */
-export function intentOf<I, O>(
-  { run, position }: Place,
-  step: PerformedStep<I, O>,
-  input: string,
-  callSite: string,
-): StepIntent {
+export function intentOf({ run, position }: Place, step: IntendedStep, input: string, callSite: string): StepIntent {
   const { options, kind, effect, name, version } = step;
   const inputHash = sha256(input);
   const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;

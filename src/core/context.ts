@@ -44,6 +44,15 @@ export interface ScopePart {
   catches(error: unknown): boolean;
 }
 
+/** A step as its scope tells it apart. */
+interface TrackedStep {
+  readonly name: string;
+  readonly key: string;
+  readonly inputHash: string;
+  readonly keyed: boolean;
+  readonly entered?: boolean | undefined;
+}
+
 /** The steps of one attempt at one node. A retry of the node gets a new one, so ordinals start again (G26). */
 export class StepScope {
   readonly #ordinals = new Map<string, number>();
@@ -152,10 +161,10 @@ export class StepScope {
     return String(ordinal);
   }
 
-  #assertMayOpen(name: string): void {
+  #assertMayOpen(name: string, entered: boolean): void {
     const step = `${this.node}/${name}`;
-    if (this.#left !== undefined) throw this.#left;
-    if (this.#closed) {
+    if (this.#left !== undefined && !entered) throw this.#left;
+    if (this.#closed && !entered) {
       throw new StepUsageError(
         `The step "${name}" was opened after its node "${this.node}" had returned. Await every step.`,
         { step },
@@ -169,9 +178,13 @@ export class StepScope {
     }
   }
 
-  /** One key, one input: the same key with another input is a mistake on the first run already. */
-  async track<T>(name: string, key: string, inputHash: string, keyed: boolean, run: () => Promise<T>): Promise<T> {
-    this.#assertMayOpen(name);
+  /**
+   * One key, one input: the same key with another input is a mistake on the first run already.
+   *
+   * @param step `entered`: its call began before any call beside it left the graph, and the scope waits for it
+   */
+  async track<T>({ name, key, inputHash, keyed, entered = false }: TrackedStep, run: () => Promise<T>): Promise<T> {
+    this.#assertMayOpen(name, entered);
     const known = this.#inputs.get(key);
     if (known !== undefined && known !== inputHash) {
       throw new InputConflictError(

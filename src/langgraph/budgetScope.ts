@@ -80,7 +80,7 @@ export async function runScope<T>(
   const around = scopeOf(config, place.position.node);
   // Numbered and tracked as a step is: a node must not return, and a second scope of the name not open, while it is at work.
   const label = `${name}#${around.callSite(what, undefined)}`;
-  return around.track(what, label, sha256(label), false, async () => {
+  return around.track({ name: what, key: label, inputHash: sha256(label), keyed: false }, async () => {
     const purse = await (await outerPurse(place)).openScope(scopeName(place, label), budget);
     const part = { name: label, catches: (error: unknown) => scopeEndedBy(error) === purse.scope };
     const scope = new StepScope(place.position.node, `${label}:`, around, part);

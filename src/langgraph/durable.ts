@@ -177,6 +177,8 @@ export interface PerformedStep<I, O> extends NamedStep<I, O> {
   /** What the call may take; a tool call is one tool call. */
   readonly spends?: () => Promise<Amounts>;
   readonly about?: CallFacts;
+  /** The call around the step entered its node before this. */
+  readonly entered?: boolean;
 }
 
 const ONE_TOOL_CALL: Amounts = { ...NOTHING, toolCalls: 1 };
@@ -217,7 +219,9 @@ export async function performStep<I, O>(place: Place, scope: StepScope, step: Pe
     migrateOutput: step.migrateOutput,
   };
   const keyed = key !== undefined || step.callSite !== undefined;
-  return scope.track(step.name, `${step.name}:${callSite}`, intent.inputHash, keyed, async () => {
+  const { inputHash } = intent;
+  const tracked = { name: step.name, key: `${step.name}:${callSite}`, inputHash, keyed, entered: step.entered };
+  return scope.track(tracked, async () => {
     await useValues(place, scope);
     await step.before?.();
     return leaving(place, scope, async () => {

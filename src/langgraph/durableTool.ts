@@ -13,7 +13,7 @@ import { messageCodec } from "../values/messageCodec.js";
 import type { ActionPolicy } from "./actionPolicy.js";
 import { performStep } from "./durable.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
-import { outputMigration, pinnedCall, type ToolMigration } from "./pinnedTool.js";
+import { ENTERED, outputMigration, pinnedCall, type ToolMigration } from "./pinnedTool.js";
 import { locate, scopeOf } from "./runtime.js";
 import { allowedInput, checkToolApproval } from "./toolApproval.js";
 import { RECORDED } from "./unrecordedCalls.js";
@@ -128,6 +128,7 @@ export function durableTool<T extends StructuredToolInterface>(
       run: async () => failOnErrorMessage(tool.name, await original._call.call(tool, input, manager, config)),
       options: options as Partial<EffectOptions<unknown, unknown>>,
       migrateOutput: outputMigration(tool, declared),
+      entered: ENTERED in config,
       ...(callSite === undefined ? {} : { callSite: `tool-call:${callSite}`, about: { toolCallId: callSite } }),
     });
   };

@@ -69,6 +69,9 @@ type CallConfig = {
   readonly toolCallId?: string;
 };
 
+/** In a call's config: it entered its node before any call beside it left. */
+export const ENTERED = Symbol("langgraph-longhaul.entered");
+
 /** `call` of a tool, which looks at the thread's pin before the arguments are read: they may be another version's. */
 export function pinnedCall(tool: StructuredToolInterface, declared: VersionedTool): Callable["call"] {
   const original = (tool as unknown as Callable).call;
@@ -76,6 +79,7 @@ export function pinnedCall(tool: StructuredToolInterface, declared: VersionedToo
   return async function call(this: Callable, arg, config = {}, tags) {
     const place = locate(config, `The durable tool "${tool.name}"`);
     const scope = scopeOf(config, place.position.node);
+    scope.enter();
     known ??= versionOfTool(tool, declared);
     const version = known;
     const make = async (): Promise<unknown> => {
@@ -89,15 +93,17 @@ export function pinnedCall(tool: StructuredToolInterface, declared: VersionedToo
         return older.call(arg, config, tags);
       }
       const input = declared.migrate?.input;
-      if (found.movedFrom === undefined || input === undefined) return original.call(this, arg, config, tags);
+      if (found.movedFrom === undefined || input === undefined)
+        return original.call(this, arg, { ...config, [ENTERED]: true }, tags);
       const moved = await migratedCall(tool, { arg, config, from: found.movedFrom, input }).catch((error: unknown) => {
         const left = leftBy(place, error);
         scope.leave(left);
         throw left;
       });
-      return original.call(this, moved.arg, moved.config, tags);
+      return original.call(this, moved.arg, { ...moved.config, [ENTERED]: true }, tags);
     };
-    return place.run.alongside(make());
+    // The node waits for it: a call beside this one may pause, and this one is then still made.
+    return scope.alongside(`call of "${tool.name}"`, make);
   };
 }
 

@@ -63,7 +63,6 @@ export class Run implements RunBinding, LiveRun {
   /** How work from outside the graph leaves the thread; undefined: as it was. */
   leaves: ThreadEnd | undefined;
   readonly asked = new AskedRequests();
-  readonly #calls = new Set<Promise<unknown>>();
   /** It goes on with what an earlier run began, whose code may have been another build's. */
   goesOn = false;
   #retriesLeft = RETRIES_PER_RUN;
@@ -255,19 +254,8 @@ export class Run implements RunBinding, LiveRun {
     await this.#runs.wake(this.threadId, dueAt, reason);
   }
 
-  /** Has the run wait for a call at its end: one beside it may have paused, and this one is still made. */
-  async alongside<T>(call: Promise<T>): Promise<T> {
-    this.#calls.add(call);
-    try {
-      return await call;
-    } finally {
-      this.#calls.delete(call);
-    }
-  }
-
   /** Gives the thread free. A ledger that cannot be reached gives it free by time. */
   async end(error?: unknown): Promise<void> {
-    if (!this.signal.aborted) await Promise.allSettled(this.#calls);
     this.ended = true;
     this.#deadline?.stop();
     // An abandoned attempt (a timeout, a failed sibling) still runs: its outcome belongs to this run.

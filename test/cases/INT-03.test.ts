@@ -2,6 +2,7 @@
 import { tool } from "@langchain/core/tools";
 import { createDeepAgent } from "deepagents";
 import { createAgent } from "langchain";
+import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { approvalsOf, decide, durableGraph } from "../../src/index.js";
@@ -68,4 +69,38 @@ describe.each(Object.keys(makers) as (keyof typeof makers)[])("INT-03: %s", (kin
     // The model refuses a conversation with an unanswered call.
     expect(model.requests).toHaveLength(2);
   });
+});
+
+it("INT-03: a call that began beside one that pauses is made, however long its tool's version takes to look up", async () => {
+  const did: string[] = [];
+  const { db } = harness;
+  const agent = durableGraph(
+    makers["createAgent, its calls in one task"](did) as ReturnType<typeof makers.createAgent>,
+    {
+      ledger: db.openLedger({ namespace: "slow" }),
+    },
+  );
+  const batch = [
+    { name: "refund", args: { n: 1 }, id: "a" },
+    { name: "note", args: { n: 3 }, id: "c" },
+  ];
+  const other = new pg.Client({ connectionString: db.url });
+  await other.connect();
+  try {
+    // Whoever registers the same version now waits until this ends.
+    await other.query("begin");
+    await other.query(
+      "insert into longhaul.tool_versions values ('slow', 'note', '1.0.0', '', '{}', longhaul.ledger_now())",
+    );
+    const paused = agent.invoke(ask({ main: [batch] }), thread("slow"));
+    await expect
+      .poll(async () => (await approvalsOf(db.openLedger({ namespace: "slow" }), { threadId: "slow" })).length)
+      .toBe(1);
+    expect(did).toEqual([]);
+    await other.query("rollback");
+    expect(outcome(await paused).__interrupt__).toHaveLength(1);
+    expect(did).toEqual(["note 3"]);
+  } finally {
+    await other.end();
+  }
 });

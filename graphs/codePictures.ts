@@ -33,7 +33,7 @@ export function drawLayers(): string {
   return ["flowchart TD", ...lines.sort()].join("\n");
 }
 
-/** What stands directly in src is one layer: openLedger, and the functions for people who operate. */
+/** What stands directly in src is one layer: where the ledger is opened. */
 const TOP = "openLedger";
 
 function importsByFolder(): ReadonlyMap<string, ReadonlySet<string>> {

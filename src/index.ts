@@ -25,8 +25,6 @@
  */
 
 export { folderArtifacts } from "./artifactFolder.js";
-export { artifactsOf, sweepArtifacts } from "./artifacts.js";
-export { type CancelAnswer, cancelRun } from "./cancelRun.js";
 export type {
   Answer,
   Approval,
@@ -65,21 +63,12 @@ export type { Effect, StepKind, StepState, Usage } from "./core/step.js";
 export type { ToolHints } from "./core/version.js";
 export { type VerifiedWebhook, type VerifyWebhookOptions, verifyWebhook } from "./core/webhook.js";
 export type { NotificationKind, WebhookOptions, WebhookSettings } from "./core/webhookOptions.js";
-export {
-  approvalsOf,
-  type DecideRequest,
-  decide,
-  type ExtendRequest,
-  extendApproval,
-} from "./decide.js";
-export { type DeleteAnswer, deleteThread } from "./deleteThread.js";
-export { type ForkAnswer, type ForkRequest, fork } from "./fork.js";
-export type { ActionPolicy } from "./langgraph/actionPolicy.js";
+export type { ActionPolicy } from "./langgraph/approval/actionPolicy.js";
+export type { ResumeAs } from "./langgraph/approval/approvalResume.js";
 export { type ApprovalNodeOptions, approvalNode } from "./langgraph/approvalNode.js";
-export type { ResumeAs } from "./langgraph/approvalResume.js";
+export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budget/budgetScope.js";
+export type { BudgetView } from "./langgraph/budget/budgetView.js";
 export { type BudgetedSubgraphOptions, budgetedSubgraph } from "./langgraph/budgetedSubgraph.js";
-export { type BudgetScopeOptions, budgetScope, type ScopeRuntime } from "./langgraph/budgetScope.js";
-export type { BudgetView } from "./langgraph/budgetView.js";
 export { compensateNode } from "./langgraph/compensateNode.js";
 export type { DurableTarget } from "./langgraph/compiled.js";
 export { type Durable, durable, type Step, type StepOptions } from "./langgraph/durable.js";
@@ -90,7 +79,6 @@ export { type DurableToolOptions, durableTool, type ToolInput, type ToolOutput }
 export { graphShape } from "./langgraph/graphShape.js";
 export { type DrainReason, drainReason } from "./langgraph/leave.js";
 export type { Ledger } from "./langgraph/ledger.js";
-export { drain } from "./langgraph/liveRuns.js";
 export {
   type AnyOperation,
   type EffectOptions,
@@ -99,9 +87,9 @@ export {
   operation,
   type RetryOptions,
 } from "./langgraph/operation.js";
-export type { ToolMigration } from "./langgraph/pinnedTool.js";
 export { reconcileNode } from "./langgraph/reconcileNode.js";
 export { requestApproval } from "./langgraph/requestApproval.js";
+export { drain } from "./langgraph/run/liveRuns.js";
 export {
   emptyPad,
   type Pad,
@@ -113,25 +101,30 @@ export {
   scratchpad,
 } from "./langgraph/scratchpad.js";
 export { type ToolRegistry, toolRegistry } from "./langgraph/toolRegistry.js";
-export { type MigrateAnswer, type MigratedPin, type MigrateRequest, migrateThread } from "./migrateThread.js";
+export type { ToolMigration } from "./langgraph/version/pinnedTool.js";
 export type { Delivered } from "./notify/deliver.js";
 export type { ReceiveOptions } from "./notify/receive.js";
 export type { Sent } from "./notify/send.js";
 export { type ArtifactOptions, type LedgerOptions, openLedger } from "./openLedger.js";
+export { artifactsOf, sweepArtifacts } from "./operate/artifacts.js";
+export { type CancelAnswer, cancelRun } from "./operate/cancelRun.js";
+export { compensate } from "./operate/compensate.js";
 export {
-  compensate,
-  reconcile,
-  redrive,
-  type SettleAnswer,
-  type SettleRequest,
-  settle,
-} from "./operate.js";
-export type { Webhook } from "./postgres/webhooks.js";
-export { type PruneReport, type PruneRequest, prune } from "./prune.js";
-export { type RaiseRequest, raiseBudget } from "./raiseBudget.js";
-export { type StartAnswer, type StartRequest, startRun } from "./startRun.js";
-export type { Alert } from "./sweep/alerts.js";
-export type { SweptArtifacts } from "./sweep/artifacts.js";
+  approvalsOf,
+  type DecideRequest,
+  decide,
+  type ExtendRequest,
+  extendApproval,
+} from "./operate/decide.js";
+export { type DeleteAnswer, deleteThread } from "./operate/deleteThread.js";
+export { type ForkAnswer, type ForkRequest, fork } from "./operate/fork.js";
+export { type MigrateAnswer, type MigratedPin, type MigrateRequest, migrateThread } from "./operate/migrateThread.js";
+export { type PruneReport, type PruneRequest, prune } from "./operate/prune.js";
+export { type RaiseRequest, raiseBudget } from "./operate/raiseBudget.js";
+export { reconcile } from "./operate/reconcile.js";
+export { redrive } from "./operate/redrive.js";
+export { type SettleAnswer, type SettleRequest, settle } from "./operate/settle.js";
+export { type StartAnswer, type StartRequest, startRun } from "./operate/startRun.js";
 export {
   decideByWebhook,
   deliverOutbox,
@@ -140,4 +133,7 @@ export {
   retryWebhook,
   testWebhook,
   webhooksOf,
-} from "./webhooks.js";
+} from "./operate/webhooks.js";
+export type { Webhook } from "./postgres/webhooks.js";
+export type { Alert } from "./sweep/alerts.js";
+export type { SweptArtifacts } from "./sweep/artifacts.js";

@@ -20,10 +20,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   notify: ["core", "postgres"],
   sweep: ["core", "postgres", "checkpoint", "notify"],
   ".": ["core", "postgres", "checkpoint", "langgraph", "embedded", "notify", "sweep"],
-  testing: ["core", "postgres", "langgraph", "."],
+  operate: ["core", "postgres", "checkpoint", "langgraph", "notify", "sweep", "."],
+  testing: ["core", "postgres", "langgraph", "operate", "."],
   worker: ["core", "postgres", "langgraph", "sweep", "."],
-  server: ["core", "postgres", "langgraph", "worker", "."],
-  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "."],
+  server: ["core", "postgres", "langgraph", "worker", "operate", "."],
+  cli: ["core", "postgres", "checkpoint", "langgraph", "embedded", "worker", "server", "operate", "."],
 };
 const MAY_IMPORT_LANGCHAIN = ["values", "checkpoint", "langgraph", "langchain", "worker", "cli", "testing"];
 const SMALL_PURE_LIBRARIES = ["@cfworker/json-schema", "@pydantic/genai-prices", "cockatiel"];
@@ -59,7 +60,9 @@ const resolved = ours.map((found) => ({
 
 describe("the source", () => {
   it("imports in one direction", () => {
-    const wrong = resolved.filter(({ folder, path }) => {
+    // index.ts is the public surface: it names whatever is public, and does nothing.
+    const wrong = resolved.filter(({ file, folder, path }) => {
+      if (file === "index.ts") return false;
       const target = path.includes("/") ? (path.split("/")[0] ?? "") : ".";
       return target !== folder && !MAY_IMPORT[folder]?.includes(target);
     });

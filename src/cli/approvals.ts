@@ -10,7 +10,7 @@ import {
 import { describeDecision } from "../core/decide.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { decide, extendApproval } from "../decide.js";
+import { decide, extendApproval } from "../operate/decide.js";
 import { approvalHistory, findApproval, listApprovals } from "../postgres/approvalRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withCurrent, withLedger } from "./connect.js";
 import { goesOn, positiveInteger, printJson, printLine, printTable, showTime } from "./output.js";

@@ -1,7 +1,7 @@
 // `longhaul cancel <thread>`: the stop button, wherever the thread is being run.
 import type { Command } from "commander";
-import { type CancelAnswer, cancelRun } from "../cancelRun.js";
 import { redact } from "../core/failure.js";
+import { type CancelAnswer, cancelRun } from "../operate/cancelRun.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
 import { printJson, printLine, showTime } from "./output.js";
 

@@ -1,6 +1,6 @@
 // `longhaul compensate <thread>`: undoes what a thread did, newest first, with the undos that its graph declares.
 import { type Command, InvalidArgumentError } from "commander";
-import { compensate } from "../operate.js";
+import { compensate } from "../operate/compensate.js";
 import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
 import { graphOption, loaderHelp, loadGraph } from "./loadGraph.js";
 import { printJson, printLine } from "./output.js";

@@ -1,7 +1,7 @@
 // `longhaul delete-thread <thread>`: erases a thread, and says what it has to wait for.
 import type { Command } from "commander";
 import { redact } from "../core/failure.js";
-import { type DeleteAnswer, deleteThread } from "../deleteThread.js";
+import { type DeleteAnswer, deleteThread } from "../operate/deleteThread.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
 import { printJson, printLine } from "./output.js";
 

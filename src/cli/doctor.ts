@@ -1,7 +1,7 @@
 // `longhaul doctor`: whether the ledger's promises can be kept on this database, and what waits for somebody.
 import type { Command } from "commander";
 import { changedMeanings } from "../core/pinDrift.js";
-import { buildVersionsOf } from "../langgraph/buildVersions.js";
+import { buildVersionsOf } from "../langgraph/version/buildVersions.js";
 import { halfUndoneThreads, overdueThreads, readServer, readSweeping, type Sweeping } from "../postgres/health.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
 import { latestVersion, readAdditive, readVersions } from "../postgres/migrate.js";

@@ -2,8 +2,8 @@
 import type { Command } from "commander";
 import { redact } from "../core/failure.js";
 import { type DriftFinding, findDrift } from "../core/pinDrift.js";
-import { buildVersionsOf } from "../langgraph/buildVersions.js";
-import { durableName } from "../langgraph/durableRun.js";
+import { durableName } from "../langgraph/run/durableRun.js";
+import { buildVersionsOf } from "../langgraph/version/buildVersions.js";
 import { pinsInUse } from "../postgres/pinReads.js";
 import { type ConnectOptions, databaseCommand, withCurrent } from "./connect.js";
 import { loaderHelp, loadGraph } from "./loadGraph.js";

@@ -1,7 +1,7 @@
 // `longhaul migrate-thread <thread> --to <name@version>`: a person moves a thread to other versions.
 import { type Command, InvalidArgumentError } from "commander";
 import { redact } from "../core/failure.js";
-import { migrateThread } from "../migrateThread.js";
+import { migrateThread } from "../operate/migrateThread.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
 import { graphOption, loaderHelp, loadGraph } from "./loadGraph.js";
 import { goesOn, printJson, printLine, printTable } from "./output.js";

@@ -1,7 +1,7 @@
 // `longhaul prune`: removes old checkpoints, and the steps that no run can come back to.
 import { type Command, InvalidArgumentError } from "commander";
 import { redact } from "../core/failure.js";
-import { type PruneReport, type PruneRequest, prune } from "../prune.js";
+import { type PruneReport, type PruneRequest, prune } from "../operate/prune.js";
 import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";
 import { positiveInteger, printJson, printLine } from "./output.js";
 

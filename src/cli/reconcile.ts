@@ -3,7 +3,7 @@ import { type Command, Command as Group } from "commander";
 import { InvalidOptionError } from "../core/errors.js";
 import type { StepRecord } from "../core/ledger.js";
 import { questionOf } from "../core/question.js";
-import { type SettleRequest, settle } from "../operate.js";
+import { type SettleRequest, settle } from "../operate/settle.js";
 import { type DuplicateEffect, duplicateEffects } from "../postgres/lateReceipts.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, systemUser, withExisting, withLedger } from "./connect.js";

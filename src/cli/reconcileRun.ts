@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { ThreadBusyError } from "../core/errors.js";
 import type { SettledStep } from "../core/settleThread.js";
 import type { Ledger } from "../langgraph/ledger.js";
-import { reconcile } from "../operate.js";
+import { reconcile } from "../operate/reconcile.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { type ConnectOptions, databaseCommand, withLedger } from "./connect.js";

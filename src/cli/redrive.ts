@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { redact } from "../core/failure.js";
 import { checkId } from "../core/key.js";
-import { redrive } from "../operate.js";
+import { redrive } from "../operate/redrive.js";
 import { listThreads } from "../postgres/runs.js";
 import { type ConnectOptions, databaseCommand, systemUser, withLedger } from "./connect.js";
 import { goesOn, printJson, printLine } from "./output.js";

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { NOTIFICATION_KINDS, type NotificationKind } from "../core/webhookOptions.js";
+import { deliverOutbox, registerWebhook, removeWebhook, retryWebhook, testWebhook } from "../operate/webhooks.js";
 import { readWebhooks } from "../postgres/webhooks.js";
-import { deliverOutbox, registerWebhook, removeWebhook, retryWebhook, testWebhook } from "../webhooks.js";
 import { type ConnectOptions, databaseCommand, withCurrent, withLedger } from "./connect.js";
 import { printJson, printLine, printTable } from "./output.js";
 

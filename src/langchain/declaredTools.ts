@@ -5,8 +5,8 @@ import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import type { ApprovalPolicy } from "../core/approval.js";
 import { InvalidOptionError } from "../core/errors.js";
 import type { AgentOptions } from "../langgraph/agent.js";
+import { checkToolApproval } from "../langgraph/approval/toolApproval.js";
 import { checkDeclaration, type DurableToolOptions, declarationOf, durableTool } from "../langgraph/durableTool.js";
-import { checkToolApproval } from "../langgraph/toolApproval.js";
 
 /** What is declared of a tool by its name; its input and output types are the tool's own and cannot be told from it. */
 // biome-ignore lint/suspicious/noExplicitAny: a lookup or a condition is written for the types of its own tool

@@ -3,7 +3,7 @@ import type { ApprovalPolicy, ApprovalRequest, Decision } from "../core/approval
 import { checkPolicy, POLICY_OPTIONS } from "../core/approvalOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./actionPolicy.js";
+import { type ActionPolicy, checkActionPolicy, reasonAgainst } from "./approval/actionPolicy.js";
 import type { DurableNode } from "./durableNode.js";
 import { askAt } from "./requestApproval.js";
 import { locate, scopeOf } from "./runtime.js";

@@ -4,10 +4,10 @@ import type { ScopeBudget } from "../core/budget.js";
 import { checkScopeBudget } from "../core/budgetOptions.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import { runScope } from "./budgetScope.js";
-import type { BudgetView } from "./budgetView.js";
+import { runScope } from "./budget/budgetScope.js";
+import type { BudgetView } from "./budget/budgetView.js";
+import { endAtLimits } from "./budget/endAtLimits.js";
 import { type Compiled, DURABLE } from "./compiled.js";
-import { endAtLimits } from "./endAtLimits.js";
 import { guardNodes } from "./guardNodes.js";
 import { resetSubgraphCounter } from "./runtime.js";
 

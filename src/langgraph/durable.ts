@@ -14,7 +14,7 @@ import { knownOptions } from "../core/options.js";
 import { UNDO_SUFFIX } from "../core/saga.js";
 import type { Effect, StepKind, Usage } from "../core/step.js";
 import { toolVersion } from "../core/version.js";
-import { type BudgetView, UNLIMITED } from "./budgetView.js";
+import { type BudgetView, UNLIMITED } from "./budget/budgetView.js";
 import { leftBy } from "./leftBy.js";
 import {
   checkEffectOptions,
@@ -24,11 +24,11 @@ import {
   type Operation,
   type RetryOptions,
 } from "./operation.js";
-import { usePinned, useValues } from "./pins.js";
 import type { Place } from "./place.js";
-import { recordedAs } from "./renamedStep.js";
 import { hostAt, locate, scopeOf } from "./runtime.js";
 import { intentOf } from "./stepIntent.js";
+import { usePinned, useValues } from "./version/pins.js";
+import { recordedAs } from "./version/renamedStep.js";
 
 /** Options of one call of a step. */
 export interface StepOptions extends RetryOptions {

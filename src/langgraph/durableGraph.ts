@@ -9,19 +9,19 @@ import type { Effects } from "../core/effect.js";
 import { InvalidOptionError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
 import { knownOptions } from "../core/options.js";
+import { takesFrom, warnForeign } from "./advice/checkpointerInUse.js";
+import { warnOfRetriedNodes } from "./advice/retryLayers.js";
+import { DecidingNodes } from "./advice/temperature.js";
 import { type Agent, isAgent, recordedToolsOf } from "./agent.js";
-import type { ResumeAs } from "./approvalResume.js";
-import { takesFrom, warnForeign } from "./checkpointerInUse.js";
+import type { ResumeAs } from "./approval/approvalResume.js";
+import { endAtLimits } from "./budget/endAtLimits.js";
 import { type Compiled, DURABLE, type DurableTarget, isCompiled, type RunOptions } from "./compiled.js";
-import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./durableRun.js";
-import { effectsOf } from "./effects.js";
-import { endAtLimits } from "./endAtLimits.js";
 import { guardNodes } from "./guardNodes.js";
 import { LEDGER_PARTS, type Ledger } from "./ledger.js";
 import type { AnyOperation } from "./operation.js";
-import { warnOfRetriedNodes } from "./retryLayers.js";
-import { DecidingNodes } from "./temperature.js";
+import { lentForUpdate, type RunSettings, runDurably, updateDurably } from "./run/durableRun.js";
 import { olderOf, type ToolRegistry } from "./toolRegistry.js";
+import { effectsOf } from "./version/effects.js";
 
 export interface DurableOptions {
   readonly ledger: Ledger;

@@ -7,12 +7,12 @@ import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { InvalidOptionError } from "../core/errors.js";
 import { checkRetry, maxFailures, type RetryPolicy } from "../core/retry.js";
+import { warnOfLayer } from "./advice/retryLayers.js";
+import { RECORDED } from "./advice/unrecordedCalls.js";
 import { meterIn } from "./meter.js";
-import { type Behind, generate, type Model, type Options, stream } from "./modelCall.js";
-import { withoutOwnRetries } from "./modelRetries.js";
-import { warnOfLayer } from "./retryLayers.js";
+import { type Behind, generate, type Model, type Options, stream } from "./model/modelCall.js";
+import { withoutOwnRetries } from "./model/modelRetries.js";
 import { ambientConfig } from "./runtime.js";
-import { RECORDED } from "./unrecordedCalls.js";
 
 export interface DurableModelOptions {
   /** The model's own retries are switched off for it. @default 5 failures; 1 for a model whose retries cannot be seen */

@@ -8,7 +8,7 @@ import type {
   StateDefinitionInit,
 } from "@langchain/langgraph";
 import { InvalidOptionError } from "../core/errors.js";
-import { UNLIMITED } from "./budgetView.js";
+import { UNLIMITED } from "./budget/budgetView.js";
 import { caughtQuestion, type Durable, stepsAt } from "./durable.js";
 import { locate, resetSubgraphCounter, scopeOf } from "./runtime.js";
 

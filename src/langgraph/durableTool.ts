@@ -10,13 +10,13 @@ import { knownOptions } from "../core/options.js";
 import type { Effect } from "../core/step.js";
 import { checkVersion, type ToolHints } from "../core/version.js";
 import { messageCodec } from "../values/messageCodec.js";
-import type { ActionPolicy } from "./actionPolicy.js";
+import { RECORDED } from "./advice/unrecordedCalls.js";
+import type { ActionPolicy } from "./approval/actionPolicy.js";
+import { allowedInput, checkToolApproval } from "./approval/toolApproval.js";
 import { performStep } from "./durable.js";
 import { checkEffectOptions, EFFECT_OPTIONS, type EffectOptions } from "./operation.js";
-import { ENTERED, outputMigration, pinnedCall, type ToolMigration } from "./pinnedTool.js";
 import { locate, scopeOf } from "./runtime.js";
-import { allowedInput, checkToolApproval } from "./toolApproval.js";
-import { RECORDED } from "./unrecordedCalls.js";
+import { ENTERED, outputMigration, pinnedCall, type ToolMigration } from "./version/pinnedTool.js";
 
 /** The arguments of a tool, from its schema. */
 export type ToolInput<T> = T extends { schema: infer S }

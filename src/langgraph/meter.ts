@@ -8,16 +8,16 @@ import type { LLMResult } from "@langchain/core/outputs";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { GraphCallbackHandler, isGraphDrained, isGraphInterrupt, START } from "@langchain/langgraph";
 import { StepScope } from "../core/context.js";
+import { RepeatedCalls } from "./advice/repeatedCalls.js";
+import { UnrecordedCalls } from "./advice/unrecordedCalls.js";
+import type { RunPurse } from "./budget/runPurse.js";
 import { isControlFlow } from "./leave.js";
-import { askedIn } from "./modelUsage.js";
+import { askedIn } from "./model/modelUsage.js";
 import { partWithin } from "./part.js";
 import type { CallPlace } from "./place.js";
-import { PlainSpans } from "./plainSpans.js";
-import { RepeatedCalls } from "./repeatedCalls.js";
-import type { Run } from "./run.js";
-import type { RunPurse } from "./runPurse.js";
+import type { Run } from "./run/run.js";
+import { PlainSpans } from "./span/plainSpans.js";
 import { isCountedByTask } from "./subgraphNumbers.js";
-import { UnrecordedCalls } from "./unrecordedCalls.js";
 
 export class Meter extends GraphCallbackHandler {
   override name = "langgraph-longhaul";

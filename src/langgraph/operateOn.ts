@@ -3,9 +3,9 @@ import type { StepHost } from "../core/call.js";
 import type { Effects } from "../core/effect.js";
 import { InvalidOptionError, OutcomeUnknownError, ThreadBusyError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { settingsOf } from "./durableRun.js";
 import type { Ledger } from "./ledger.js";
-import { Run, type ThreadEnd } from "./run.js";
+import { settingsOf } from "./run/durableRun.js";
+import { Run, type ThreadEnd } from "./run/run.js";
 import { hostAt } from "./runtime.js";
 
 /** Takes the thread, works on it with the effects that the graph declares, and gives it free. */

@@ -2,7 +2,7 @@
 // used to hand it on, belongs to the part all the same.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { StepScope } from "../core/context.js";
-import type { RunPurse } from "./runPurse.js";
+import type { RunPurse } from "./budget/runPurse.js";
 
 export interface Part {
   readonly scope: StepScope;

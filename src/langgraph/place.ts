@@ -1,8 +1,8 @@
 // Where in a running graph some code runs.
 import type { StepScope } from "../core/context.js";
 import type { StepPosition } from "../core/step.js";
-import type { Run } from "./run.js";
-import type { RunPurse } from "./runPurse.js";
+import type { RunPurse } from "./budget/runPurse.js";
+import type { Run } from "./run/run.js";
 
 /** Where in a run a model or tool call is made. */
 export interface CallPlace {

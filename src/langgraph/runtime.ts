@@ -9,14 +9,14 @@ import { StepScope } from "../core/context.js";
 import { NotInDurableGraphError, StepUsageError } from "../core/errors.js";
 import { IN_PROCESS_WAIT_MS } from "../core/retry.js";
 import type { StepPosition } from "../core/step.js";
-import { branchAt } from "./branch.js";
+import type { RunPurse } from "./budget/runPurse.js";
 import { drained, isControlFlow, paused } from "./leave.js";
 import { type Meter, meterIn } from "./meter.js";
 import { partWithin } from "./part.js";
 import type { CallPlace, Place } from "./place.js";
-import { overtakenWrite, relationTo } from "./relation.js";
-import type { RunPurse } from "./runPurse.js";
-import { sleep } from "./sleep.js";
+import { branchAt } from "./run/branch.js";
+import { overtakenWrite, relationTo } from "./run/relation.js";
+import { sleep } from "./run/sleep.js";
 
 /** Longer than any healthy put takes, shorter than a person's patience: past it the database is the problem. */
 const BARRIER_DEADLINE_MS = 30_000;

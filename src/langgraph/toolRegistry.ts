@@ -6,7 +6,7 @@ import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { canonicalJson, sha256 } from "../core/key.js";
 import { compareVersions } from "../core/version.js";
 import { declarationOf } from "./durableTool.js";
-import { olderKey } from "./pins.js";
+import { olderKey } from "./version/pins.js";
 
 export interface ToolRegistry<T extends readonly StructuredToolInterface[] = readonly StructuredToolInterface[]> {
   readonly tools: T;

@@ -10,7 +10,7 @@ import { positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
 import { performStep } from "../langgraph/durable.js";
 import { LEDGER_PARTS } from "../langgraph/ledger.js";
-import { estimateModelCall } from "../langgraph/modelEstimate.js";
+import { estimateModelCall } from "../langgraph/model/modelEstimate.js";
 import type { Place } from "../langgraph/place.js";
 import { locate, scopeOf } from "../langgraph/runtime.js";
 import { type BackgroundRequest, type Collected, collect } from "./collect.js";

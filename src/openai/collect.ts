@@ -3,7 +3,7 @@ import type { OpenAI } from "openai";
 import type { RecordedFailure } from "../core/errors.js";
 import { classify } from "../core/failure.js";
 import { drainReason } from "../langgraph/leave.js";
-import { sleep } from "../langgraph/sleep.js";
+import { sleep } from "../langgraph/run/sleep.js";
 
 /** What `client.responses.create` takes; `background` and `store` are set. */
 export type BackgroundRequest = Omit<

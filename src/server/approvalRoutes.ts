@@ -4,7 +4,7 @@ import { type Answer, APPROVAL_STATUSES, type Approval, type ApprovalStatus, nam
 import { checkEdit } from "../core/decide.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import { decide, extendApproval } from "../decide.js";
+import { decide, extendApproval } from "../operate/decide.js";
 import {
   approvalHistory,
   countPending,

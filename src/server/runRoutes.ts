@@ -1,10 +1,12 @@
 // The pages of runs, and what an operator does there.
 import type { Context, Hono } from "hono";
-import { cancelRun } from "../cancelRun.js";
 import { LIMIT_NAMES } from "../core/budget.js";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { checkId } from "../core/key.js";
-import { redrive, type SettleRequest, settle } from "../operate.js";
+import { cancelRun } from "../operate/cancelRun.js";
+import { raiseBudget } from "../operate/raiseBudget.js";
+import { redrive } from "../operate/redrive.js";
+import { type SettleRequest, settle } from "../operate/settle.js";
 import { listApprovals } from "../postgres/approvalRows.js";
 import { budgetHistory, budgetsOfThread } from "../postgres/budgetRows.js";
 import { duplicateEffects } from "../postgres/lateReceipts.js";
@@ -19,7 +21,6 @@ import {
 import { ledgerNow, listThreads } from "../postgres/runs.js";
 import { unsettledSteps } from "../postgres/stepRows.js";
 import { paidSpan, sumCalls } from "../postgres/trace.js";
-import { raiseBudget } from "../raiseBudget.js";
 import { TIME_PARTS } from "./charts/costs.js";
 import type { Form } from "./guard.js";
 import { runPath } from "./pages/html.js";

@@ -2,8 +2,8 @@
 import type { Context, Hono } from "hono";
 import { InvalidOptionError, NotFoundError } from "../core/errors.js";
 import { knownOptions } from "../core/options.js";
-import { startRun } from "../startRun.js";
-import { decideByWebhook } from "../webhooks.js";
+import { startRun } from "../operate/startRun.js";
+import { decideByWebhook } from "../operate/webhooks.js";
 import type { Site } from "./site.js";
 import type { Visitor } from "./visitor.js";
 

@@ -3,8 +3,8 @@
 import { isInterrupted, RunControl } from "@langchain/langgraph";
 import { InvalidOptionError, isLonghaulError } from "../core/errors.js";
 import { redact } from "../core/failure.js";
-import { durableName } from "../langgraph/durableRun.js";
 import { drainReason, isDrained } from "../langgraph/leave.js";
+import { durableName } from "../langgraph/run/durableRun.js";
 import { type DueThread, handOver } from "../postgres/due.js";
 import type { PooledDatabase } from "../postgres/pool.js";
 import { ledgerNow, wakeThread } from "../postgres/runs.js";

@@ -3,8 +3,8 @@
 import { InvalidOptionError } from "../core/errors.js";
 import { MAX_TIMER_MS, positiveMs } from "../core/lease.js";
 import { knownOptions } from "../core/options.js";
-import { ledgerOf } from "../langgraph/durableRun.js";
 import { LEDGER_PARTS, type Ledger } from "../langgraph/ledger.js";
+import { ledgerOf } from "../langgraph/run/durableRun.js";
 import { databaseOf } from "../openLedger.js";
 import { POLL_MS } from "../sweep/serverSweeper.js";
 import { DueLoop } from "./dueLoop.js";

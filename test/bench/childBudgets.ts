@@ -2,8 +2,8 @@
 import { type Amounts, NOTHING } from "../../src/core/budget.js";
 import type { StepHost } from "../../src/core/call.js";
 import { executeStep } from "../../src/core/execute.js";
+import { RunPurse } from "../../src/langgraph/budget/runPurse.js";
 import { LEDGER_PARTS, type Ledger } from "../../src/langgraph/ledger.js";
-import { RunPurse } from "../../src/langgraph/runPurse.js";
 import { openLedger } from "../../src/openLedger.js";
 import { openHost, stepCall } from "./bareSteps.js";
 import { measure } from "./measure.js";

@@ -28,8 +28,8 @@ import {
   type Step,
   toolRegistry,
 } from "../../src/index.js";
-import { outcomeOf } from "../../src/langgraph/callSpan.js";
-import { errorType } from "../../src/langgraph/spanNames.js";
+import { outcomeOf } from "../../src/langgraph/span/callSpan.js";
+import { errorType } from "../../src/langgraph/span/spanNames.js";
 import { oneNode, State, thread } from "../rules/harness.js";
 import { type TestDatabase, testDatabase } from "../support/database.js";
 import { modelServer } from "../support/modelServer.js";

@@ -10,6 +10,7 @@ import type {
   CheckpointListOptions,
   CheckpointMetadata,
   CheckpointTuple,
+  DeltaChannelHistory,
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
@@ -18,6 +19,8 @@ import type pg from "pg";
 import { InvalidOptionError, ThreadBusyError, UnserializableError } from "../core/errors.js";
 import { type Hindrance, requestDeletion } from "../postgres/deletions.js";
 import type { PooledDatabase } from "../postgres/pool.js";
+import { addressOf } from "./address.js";
+import { loadDeltaHistory } from "./deltaHistory.js";
 import { EMPTY_TYPE, type EncodedValue, encodeValue } from "./elements.js";
 import { OpenGate, type WriteGate } from "./gate.js";
 import { parentsOf, sourceAfter } from "./lineage.js";
@@ -32,13 +35,6 @@ import { awaitInDatabase, type CheckpointPair } from "./storedIds.js";
 import { ThreadMemories } from "./threadMemory.js";
 import { toTuple } from "./tuple.js";
 import type { NewCheckpoint } from "./writes.js";
-
-/** What of a checkpoint's config matters here. */
-interface Address {
-  readonly threadId: string | undefined;
-  readonly ns: string | undefined;
-  readonly id: string | undefined;
-}
 
 /**
  * A checkpointer for LangGraph that keeps forks, time travel and concurrent writers apart. By itself it stores
@@ -140,6 +136,17 @@ export class LedgerSaver extends PostgresSaver {
       const epoch = epochs.get(threadId);
       if (epoch !== undefined) this.#memories.of(threadId).learn(epoch, texts.keys());
     }
+  }
+
+  /** In one round trip, however long the way to the nearest stored value is. */
+  override async getDeltaChannelHistory(options: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const { threadId, ns = "", id } = addressOf(options.config);
+    if (threadId === undefined) return super.getDeltaChannelHistory(options);
+    await this.#gate.settled(threadId, ns);
+    return loadDeltaHistory(await this.#open(), this.serde, { threadId, ns, id, channels: options.channels });
   }
 
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -273,15 +280,6 @@ function partsOf(values: readonly (EncodedValue | undefined)[]): Part[] {
   return [
     ...new Map(values.flatMap((value) => (value?.parts ?? []).map((part) => [part.digest, part] as const))).values(),
   ];
-}
-
-function addressOf(config: RunnableConfig): Address {
-  const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};
-  return { threadId: text(thread_id), ns: text(checkpoint_ns), id: text(checkpoint_id) || undefined };
-}
-
-function text(value: unknown): string | undefined {
-  return value === undefined || value === null ? undefined : String(value);
 }
 
 /** PostgresSaver wants a pool at construction, and this saver has none before its first use. */

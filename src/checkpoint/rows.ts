@@ -65,8 +65,8 @@ interface Row {
   readonly body: string | null;
 }
 
-// What refers to parts says so in its first line; slices refer to more.
-const ELEMENTS = `
+/** The parts that `vals` and `wrts` refer to. What refers to parts says so in its first line; slices refer to more. */
+export const REFERRED = `
 owners as (
   select thread_id, blob from vals where type = '${REFERRING_TYPE}'
   union all select thread_id, blob from wrts where type = '${REFERRING_TYPE}'
@@ -105,7 +105,7 @@ wrts as materialized (
   select p.n, w.* from picked p
   join {schema}.checkpoint_writes w on w.thread_id = p.thread_id and w.checkpoint_ns = p.checkpoint_ns
     and w.checkpoint_id = p.checkpoint_id
-),${ELEMENTS}
+),${REFERRED}
 select p.n, 'checkpoint' as part, p.thread_id as a, p.checkpoint_ns as b, p.checkpoint_id as c, p.parent_checkpoint_id as d,
   null::int as idx, p.checkpoint, p.metadata, null::bytea as blob, null as body from picked p
 union all

@@ -1,6 +1,8 @@
 // Order: of checkpoints by the database and not by workers' clocks, of pending writes as the superstep applied them.
+
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { Annotation, DeltaChannel, END, Send, START, StateGraph } from "@langchain/langgraph";
-import { type BaseCheckpointSaver, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import { BaseCheckpointSaver, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { linear, nested } from "./graphs.js";
 import { createWorld, lend, startRun, thread, toArray, type World } from "./harness.js";
@@ -137,6 +139,31 @@ describe("A fan-in", () => {
       expect(live.log).toEqual(["w5", "w1", "w3", "w2", "w4"]);
       expect((await fanIn(world.saver).getState(thread(`fan-in-${i}`))).values.log).toEqual(live.log);
     }
+  });
+
+  it("is rebuilt from its writes in one round trip, however long its history", async () => {
+    const config = thread("one-trip");
+    for (let turn = 0; turn < 6; turn++) await fanIn(world.saver).invoke({ log: [`turn ${turn}`] }, config);
+    const sent = world.sent.length;
+    const history = await world.saver.getDeltaChannelHistory({ config, channels: ["log"] });
+    expect(world.sent.slice(sent)).toEqual(["lh_load_delta_history"]);
+    expect(history["log"]?.writes.length).toBe(36);
+  });
+
+  it("has the history that LangGraph's own walk finds, at every checkpoint and on every branch", async () => {
+    const config = thread("walks");
+    const graph = fanIn(world.saver);
+    for (const turn of ["one", "two"]) await graph.invoke({ log: [turn] }, config);
+    const [, , middle] = await toArray(graph.getStateHistory(config));
+    await graph.updateState(middle?.config ?? {}, { log: ["edited"] }, "w");
+    await graph.invoke({ log: ["a long text that is stored once a thread ".repeat(40)] }, config);
+    const channels = ["log", "none", "__pregel_tasks"];
+    const walk = (at: RunnableConfig) =>
+      BaseCheckpointSaver.prototype.getDeltaChannelHistory.call(world.saver, { config: at, channels });
+    const points = (await toArray(graph.getStateHistory(config))).map((state) => state.config);
+    expect(points.length).toBeGreaterThan(12);
+    for (const at of [config, thread("nowhere"), ...points])
+      expect(await world.saver.getDeltaChannelHistory({ config: at, channels })).toEqual(await walk(at));
   });
 
   it("lists pending writes by task path, then task id by code point, then index", async () => {

@@ -6,6 +6,8 @@ export interface Options {
   /** Undefined: all. */
   readonly only: readonly string[] | undefined;
   readonly rounds: number;
+  /** Not speed, but what both savers do with the faults of LangGraph's own. */
+  readonly faults: boolean;
 }
 
 const HELP = `
@@ -23,10 +25,11 @@ export function readOptions(argv: readonly string[], families: readonly string[]
     .option("--json", "one JSON object a line on stdout, and nothing else there", false)
     .option("--only <ids>", `only these targets, such as P1,P4.write (of ${families.join(", ")})`, readIds(families))
     .option("--rounds <n>", "interleaved rounds", readRounds, 5)
+    .option("--faults", "instead: what PostgresSaver and LedgerSaver do with the same experiments", false)
     .addHelpText("after", HELP)
     .parse([...argv]);
-  const { json, only, rounds } = program.opts<{ json: boolean; only?: string[]; rounds: number }>();
-  return { json, only, rounds };
+  const { json, only, rounds, faults } = program.opts<Omit<Options, "only"> & { only?: string[] }>();
+  return { json, only, rounds, faults };
 }
 
 function readIds(families: readonly string[]): (text: string) => string[] {

@@ -1,5 +1,5 @@
 // Small graphs whose nodes write their names, so that a state reads as the history of a run.
-import { Annotation, END, interrupt, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, DeltaChannel, END, interrupt, Send, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 
 export const Items = Annotation.Root({
@@ -57,5 +57,28 @@ export function nested(checkpointer: BaseCheckpointSaver, ownHistory?: true) {
     .addEdge("a", "s")
     .addEdge("s", "z")
     .addEdge("z", END)
+    .compile({ checkpointer });
+}
+
+const Log = Annotation.Root({
+  log: () =>
+    new DeltaChannel<string[], string[]>((state, writes) => state.concat(...writes), { initialValueFactory: () => [] }),
+});
+
+/** Five tasks that end in another order than they were sent in. */
+export function fanIn(checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(Log)
+    .addNode("plan", () => ({}))
+    .addNode("w", async (input: { name: string; turns: number }) => {
+      for (let i = 0; i < input.turns; i++) await new Promise((resolve) => setImmediate(resolve));
+      return { log: [input.name] };
+    })
+    .addNode("end", () => ({}))
+    .addEdge(START, "plan")
+    .addConditionalEdges("plan", () =>
+      ["w5", "w1", "w3", "w2", "w4"].map((name, i) => new Send("w", { name, turns: 50 - 10 * i })),
+    )
+    .addEdge("w", "end")
+    .addEdge("end", END)
     .compile({ checkpointer });
 }

@@ -1,10 +1,9 @@
 // Order: of checkpoints by the database and not by workers' clocks, of pending writes as the superstep applied them.
 
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Annotation, DeltaChannel, END, Send, START, StateGraph } from "@langchain/langgraph";
 import { BaseCheckpointSaver, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { linear, nested } from "./graphs.js";
+import { fanIn, linear, nested } from "./graphs.js";
 import { createWorld, lend, startRun, thread, toArray, type World } from "./harness.js";
 
 let world: World;
@@ -108,29 +107,6 @@ it("a replay shows a subgraph with its own history as it was then", async () => 
   expect(second.items.filter((item) => item === "k")).toEqual([]);
   expect(second.items.filter((item) => item === "j").length).toBeGreaterThan(0);
 });
-
-const Log = Annotation.Root({
-  log: () =>
-    new DeltaChannel<string[], string[]>((state, writes) => state.concat(...writes), { initialValueFactory: () => [] }),
-});
-
-/** Five tasks that end in another order than they were sent in. */
-function fanIn(checkpointer: BaseCheckpointSaver) {
-  return new StateGraph(Log)
-    .addNode("plan", () => ({}))
-    .addNode("w", async (input: { name: string; turns: number }) => {
-      for (let i = 0; i < input.turns; i++) await new Promise((resolve) => setImmediate(resolve));
-      return { log: [input.name] };
-    })
-    .addNode("end", () => ({}))
-    .addEdge(START, "plan")
-    .addConditionalEdges("plan", () =>
-      ["w5", "w1", "w3", "w2", "w4"].map((name, i) => new Send("w", { name, turns: 50 - 10 * i })),
-    )
-    .addEdge("w", "end")
-    .addEdge("end", END)
-    .compile({ checkpointer });
-}
 
 describe("A fan-in", () => {
   it("reads back in the order that the live run applied, 8 times of 8", async () => {
